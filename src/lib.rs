@@ -1,0 +1,3 @@
+pub mod lifecycle;
+pub mod source;
+pub mod store;

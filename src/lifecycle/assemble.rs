@@ -1,0 +1,1 @@
+//! From a request's spans and records to its facts.

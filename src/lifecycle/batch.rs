@@ -1,0 +1,200 @@
+//! The batch in which every source ends: what one delivery brought, borrowed from its bytes.
+//!
+//! Names and packed attributes are the bytes as they came. The store cleans each distinct one once, when it first keeps
+//! it (`packed::clean`, `text::scrub`), so nothing is scanned twice and nothing unscrubbed is ever shown.
+
+use std::ops::Range;
+
+use compact_str::CompactString;
+
+use super::ids::{SpanId, TraceId};
+use super::record::Record;
+
+/// What one delivery brought.
+#[derive(Default, Debug)]
+pub struct Batch<'a> {
+    /// The resources that spans point to.
+    pub resources: Vec<ResourceIn<'a>>,
+    /// The instrumentation scopes that spans point to.
+    pub scopes: Vec<ScopeIn<'a>>,
+    /// The spans that passed validation.
+    pub spans: Vec<SpanIn<'a>>,
+    /// Packed attributes; spans, events, links, resources and scopes hold ranges of this list.
+    pub attrs: Vec<&'a [u8]>,
+    /// Events; spans hold ranges of this list.
+    pub events: Vec<EventIn<'a>>,
+    /// Links; spans hold ranges of this list.
+    pub links: Vec<LinkIn<'a>>,
+    /// Request-trace records, from logs or files.
+    pub records: Vec<Record>,
+    /// Application logs that tell of a request before its spans do.
+    pub signs: Vec<Sign>,
+    /// What was not taken, and what was counted only.
+    pub tally: Tally,
+}
+
+/// A range of one of the batch's lists.
+pub type Slice = Range<u32>;
+
+/// A resource as it came.
+#[derive(Clone, Default, Debug)]
+pub struct ResourceIn<'a> {
+    /// Its packed attributes.
+    pub attrs: Slice,
+    /// `dropped_attributes_count`.
+    pub dropped: u32,
+    /// The `schema_url` of the resource's spans.
+    pub schema_url: &'a [u8],
+}
+
+/// An instrumentation scope as it came.
+#[derive(Clone, Default, Debug)]
+pub struct ScopeIn<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// Its version.
+    pub version: &'a [u8],
+    /// Its packed attributes.
+    pub attrs: Slice,
+    /// `dropped_attributes_count`.
+    pub dropped: u32,
+    /// The scope's `schema_url`.
+    pub schema_url: &'a [u8],
+}
+
+/// A span as it came, with valid ids.
+#[derive(Clone, Debug)]
+pub struct SpanIn<'a> {
+    /// The trace it belongs to.
+    pub trace: TraceId,
+    /// Its id.
+    pub id: SpanId,
+    /// Its parent; `None` for a root (an empty or all-zero id on the wire).
+    pub parent: Option<SpanId>,
+    /// Its name, unscrubbed.
+    pub name: &'a [u8],
+    /// OTLP's span kind number; unknown numbers are kept.
+    pub kind: i32,
+    /// Start, nanoseconds since the epoch; 0 when not known.
+    pub start_ns: u64,
+    /// End, nanoseconds since the epoch; 0 when not ended.
+    pub end_ns: u64,
+    /// Its packed attributes.
+    pub attrs: Slice,
+    /// Its events.
+    pub events: Slice,
+    /// Its links.
+    pub links: Slice,
+    /// Index into [`Batch::resources`].
+    pub resource: u32,
+    /// Index into [`Batch::scopes`].
+    pub scope: u32,
+    /// OTLP's status code number; unknown numbers are kept.
+    pub status_code: i32,
+    /// The status message, unscrubbed.
+    pub status_message: &'a [u8],
+    /// W3C trace state, unscrubbed.
+    pub trace_state: &'a [u8],
+    /// W3C trace flags and OTLP's context bits.
+    pub flags: u32,
+    /// How many attributes, events and links the sender says it dropped.
+    pub dropped: [u32; 3],
+}
+
+/// An event of a span as it came.
+#[derive(Clone, Debug)]
+pub struct EventIn<'a> {
+    /// When, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// Its name, unscrubbed.
+    pub name: &'a [u8],
+    /// Its packed attributes.
+    pub attrs: Slice,
+    /// `dropped_attributes_count`.
+    pub dropped: u32,
+}
+
+/// A link of a span as it came. Ids are not validated: a link may point anywhere.
+#[derive(Clone, Debug)]
+pub struct LinkIn<'a> {
+    /// The linked trace id's bytes.
+    pub trace: &'a [u8],
+    /// The linked span id's bytes.
+    pub span: &'a [u8],
+    /// Its trace state, unscrubbed.
+    pub trace_state: &'a [u8],
+    /// Its flags.
+    pub flags: u32,
+    /// Its packed attributes.
+    pub attrs: Slice,
+    /// `dropped_attributes_count`.
+    pub dropped: u32,
+}
+
+/// A frontend's application log about a request: `request received` or `request completed`
+/// (spec lifecycle-spans §6: within a second, the earliest sign of a request in flight).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sign {
+    /// The trace the log was written in, when it names one.
+    pub trace: Option<TraceId>,
+    /// The request.
+    pub request_id: CompactString,
+    /// When it was written, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The model asked for.
+    pub model: CompactString,
+    /// `chat_completions`, `completions`, …
+    pub endpoint: CompactString,
+    /// Whether the client asked for a stream; `None` when the log does not say.
+    pub streaming: Option<bool>,
+    /// What it tells.
+    pub kind: SignKind,
+}
+
+/// What a [`Sign`] tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SignKind {
+    /// The request arrived.
+    Received,
+    /// The request ended, with the log's own word for how (`success`, `error`, `cancelled`).
+    Completed {
+        /// The log's word; not an outcome: the root decides.
+        status: CompactString,
+    },
+}
+
+/// What was not taken and what was only counted. Nothing vanishes without a count (design §1.5).
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// Spans refused for themselves (ids), with the first reason.
+    pub refused_spans: u64,
+    /// The first reason a span was refused: what was expected and what came.
+    pub refusal: Option<String>,
+    /// Log records that are neither records nor signs.
+    pub other_logs: u64,
+    /// Metric data points.
+    pub metric_points: u64,
+    /// Records that could not be read.
+    pub bad_records: u64,
+    /// Texts in which invalid UTF-8 was replaced.
+    pub bad_texts: u64,
+    /// Fields spelled in snake_case where lowerCamelCase is OTLP's JSON form; accepted, and worth telling.
+    pub snake_case: u64,
+}
+
+impl<'a> Batch<'a> {
+    /// The packed attributes of a range.
+    pub fn attrs(&self, range: &Slice) -> &[&'a [u8]] {
+        &self.attrs[range.start as usize..range.end as usize]
+    }
+
+    /// The events of a range.
+    pub fn events(&self, range: &Slice) -> &[EventIn<'a>] {
+        &self.events[range.start as usize..range.end as usize]
+    }
+
+    /// The links of a range.
+    pub fn links(&self, range: &Slice) -> &[LinkIn<'a>] {
+        &self.links[range.start as usize..range.end as usize]
+    }
+}

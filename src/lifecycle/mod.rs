@@ -1,0 +1,16 @@
+//! The vocabulary: what a request's life is made of, as types. Pure: no clock, no input or output, no store.
+//!
+//! Everything above speaks in these words. Names come from the field: span, trace, root, attempt, phase, margin, deferral.
+
+pub mod assemble;
+pub mod batch;
+pub mod body;
+pub mod catalogue;
+pub mod context;
+pub mod facts;
+pub mod ids;
+pub mod packed;
+pub mod record;
+pub mod request;
+pub mod stage;
+pub mod text;

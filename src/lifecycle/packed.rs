@@ -1,0 +1,462 @@
+//! One attribute as one piece of bytes.
+//!
+//! The packed form is the protobuf encoding of OTLP's `KeyValue` (field 1 the key, field 2 the `AnyValue`), so that what
+//! arrives in protobuf is kept verbatim, compared with `memcmp`, and read only when somebody looks. Sources in
+//! other formats write the same form with [`Writer`]. Owns: reading, writing and cleaning of that form. Keeps out: what
+//! an attribute means (`catalogue`), where the bytes live (`store`).
+
+use std::borrow::Cow;
+
+use super::text;
+
+/// How deep arrays and maps may nest in a value; deeper ones are replaced by a note.
+pub const MAX_DEPTH: usize = 32;
+
+/// What stands in for a value nested deeper than [`MAX_DEPTH`].
+const TOO_DEEP: &str = "[nested too deeply: dropped]";
+
+/// One value, borrowed from its packed bytes. Arrays and maps are read by iterating.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// The attribute is there, its value is not (an empty `AnyValue`, JSON `{}` or `null`).
+    Empty,
+    /// Text.
+    Str(&'a str),
+    /// A boolean.
+    Bool(bool),
+    /// A signed 64-bit integer, OTLP's only one. Larger ids arrive as text.
+    Int(i64),
+    /// A floating-point number.
+    Double(f64),
+    /// Raw bytes.
+    Bytes(&'a [u8]),
+    /// A list of values, itself packed; see [`Value::items`].
+    Array(&'a [u8]),
+    /// A list of keys and values, itself packed; see [`Value::entries`].
+    Map(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    /// The text, when it is text.
+    pub fn as_str(self) -> Option<&'a str> {
+        match self {
+            Self::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The unsigned number, whether it came as an integer or as decimal text (spec lifecycle-spans §2: real captures
+    /// carry nearly every number as a string; ids exceed 2^53). A negative integer is read as the two's complement it
+    /// was written as: some exporters put u64 ids into OTLP's i64.
+    pub fn as_u64(self) -> Option<u64> {
+        match self {
+            Self::Str(text) => text.trim().parse().ok(),
+            Self::Int(number) => Some(number as u64),
+            Self::Double(number) if number >= 0.0 && number.fract() == 0.0 && number < 2f64.powi(53) => {
+                Some(number as u64)
+            }
+            _ => None,
+        }
+    }
+
+    /// The number, whether it came as number or as text; never NaN or infinite.
+    pub fn as_f64(self) -> Option<f64> {
+        match self {
+            Self::Str(text) => text.trim().parse().ok(),
+            Self::Int(number) => Some(number as f64),
+            Self::Double(number) => Some(number),
+            _ => None,
+        }
+        .filter(|number: &f64| number.is_finite())
+    }
+
+    /// The truth value, whether it came as boolean or as the words `true`/`false` in any case.
+    pub fn as_bool(self) -> Option<bool> {
+        match self {
+            Self::Bool(value) => Some(value),
+            Self::Str(text) if text.eq_ignore_ascii_case("true") => Some(true),
+            Self::Str(text) if text.eq_ignore_ascii_case("false") => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The values of an array; nothing for any other kind.
+    pub fn items(self) -> impl Iterator<Item = Value<'a>> {
+        let bytes = if let Self::Array(bytes) = self { bytes } else { &[] };
+        Fields(bytes).filter_map(|(number, field)| match (number, field) {
+            (1, Wire::Bytes(value)) => Some(value_of(value)),
+            _ => None,
+        })
+    }
+
+    /// The keys and values of a map; nothing for any other kind.
+    pub fn entries(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
+        let bytes = if let Self::Map(bytes) = self { bytes } else { &[] };
+        Fields(bytes).filter_map(|(number, field)| match (number, field) {
+            (1, Wire::Bytes(entry)) => Some(read(entry)),
+            _ => None,
+        })
+    }
+
+    /// The value as a person reads it: text as it is, bytes as `0x…`, lists and maps in JSON's shape.
+    pub fn display(self) -> Cow<'a, str> {
+        match self {
+            Self::Str(text) => Cow::Borrowed(text),
+            other => {
+                let mut out = String::new();
+                other.write_to(&mut out);
+                Cow::Owned(out)
+            }
+        }
+    }
+
+    fn write_to(self, out: &mut String) {
+        use std::fmt::Write;
+        let _ = match self {
+            Self::Empty => write!(out, "null"),
+            Self::Str(text) => write!(out, "{text:?}"),
+            Self::Bool(value) => write!(out, "{value}"),
+            Self::Int(number) => write!(out, "{number}"),
+            Self::Double(number) => write!(out, "{number}"),
+            Self::Bytes(bytes) => {
+                out.push_str("0x");
+                bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+            }
+            Self::Array(_) => {
+                out.push('[');
+                for (index, item) in self.items().enumerate() {
+                    out.push_str(if index > 0 { ", " } else { "" });
+                    item.write_to(out);
+                }
+                write!(out, "]")
+            }
+            Self::Map(_) => {
+                out.push('{');
+                for (index, (key, value)) in self.entries().enumerate() {
+                    let _ = write!(out, "{}{key:?}: ", if index > 0 { ", " } else { "" });
+                    value.write_to(out);
+                }
+                write!(out, "}}")
+            }
+        };
+    }
+}
+
+/// Key and value of one packed attribute. Bytes that are not a packed attribute read as an empty key and value.
+pub fn read(attribute: &[u8]) -> (&str, Value<'_>) {
+    let (mut key, mut value) = ("", Value::Empty);
+    for (number, field) in Fields(attribute) {
+        match (number, field) {
+            (1, Wire::Bytes(bytes)) => key = std::str::from_utf8(bytes).unwrap_or(""),
+            (2, Wire::Bytes(bytes)) => value = value_of(bytes),
+            _ => {}
+        }
+    }
+    (key, value)
+}
+
+/// The value in one packed `AnyValue`; the last of several members holds, as protobuf says.
+pub fn value_of(bytes: &[u8]) -> Value<'_> {
+    let mut value = Value::Empty;
+    for (number, field) in Fields(bytes) {
+        value = match (number, field) {
+            (1, Wire::Bytes(text)) => std::str::from_utf8(text).map_or(Value::Bytes(text), Value::Str),
+            (2, Wire::Number(number)) => Value::Bool(number != 0),
+            (3, Wire::Number(number)) => Value::Int(number as i64),
+            (4, Wire::Fixed64(bits)) => Value::Double(f64::from_bits(bits)),
+            (5, Wire::Bytes(list)) => Value::Array(list),
+            (6, Wire::Bytes(list)) => Value::Map(list),
+            (7, Wire::Bytes(bytes)) => Value::Bytes(bytes),
+            _ => value,
+        };
+    }
+    value
+}
+
+/// One field of a protobuf message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Wire<'a> {
+    /// A varint.
+    Number(u64),
+    /// Eight bytes, little-endian.
+    Fixed64(u64),
+    /// Four bytes, little-endian.
+    Fixed32(u32),
+    /// A length and as many bytes.
+    Bytes(&'a [u8]),
+}
+
+/// Walks the fields of a protobuf message, borrowed. Ends at the first malformed one; what is left tells whether all
+/// was read (`rest().is_empty()`).
+pub struct Fields<'a>(pub &'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// What has not been read; empty after a whole well-formed message.
+    pub fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (u32, Wire<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut bytes = self.0;
+        let tag = varint(&mut bytes)?;
+        let number = u32::try_from(tag >> 3).ok().filter(|number| *number > 0)?;
+        let field = match tag & 7 {
+            0 => Wire::Number(varint(&mut bytes)?),
+            1 => Wire::Fixed64(u64::from_le_bytes(take(&mut bytes, 8)?.try_into().ok()?)),
+            2 => {
+                let length = varint(&mut bytes)?;
+                Wire::Bytes(take(&mut bytes, usize::try_from(length).ok()?)?)
+            }
+            5 => Wire::Fixed32(u32::from_le_bytes(take(&mut bytes, 4)?.try_into().ok()?)),
+            _ => return None,
+        };
+        self.0 = bytes;
+        Some((number, field))
+    }
+}
+
+/// Reads one base-128 varint and moves past it.
+#[inline]
+pub fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    if let [first @ 0..=0x7f, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Some(u64::from(*first));
+    }
+    let mut value = 0u64;
+    for (index, byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            *bytes = &bytes[index + 1..];
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[inline]
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (head, tail) = bytes.split_at_checked(length)?;
+    *bytes = tail;
+    Some(head)
+}
+
+/// Appends a base-128 varint.
+#[inline]
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a length-delimited field.
+pub fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+    put_varint(out, u64::from(number) << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a varint field.
+pub fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
+    put_varint(out, u64::from(number) << 3);
+    put_varint(out, value);
+}
+
+/// Appends an eight-byte field.
+pub fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
+    put_varint(out, u64::from(number) << 3 | 1);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends the members of an `AnyValue` for a borrowed value.
+pub fn put_value(out: &mut Vec<u8>, value: Value<'_>) {
+    match value {
+        Value::Empty => {}
+        Value::Str(text) => put_bytes(out, 1, text.as_bytes()),
+        Value::Bool(value) => put_number(out, 2, u64::from(value)),
+        Value::Int(number) => put_number(out, 3, number as u64),
+        Value::Double(number) => put_fixed64(out, 4, number.to_bits()),
+        Value::Array(list) => put_bytes(out, 5, list),
+        Value::Map(list) => put_bytes(out, 6, list),
+        Value::Bytes(bytes) => put_bytes(out, 7, bytes),
+    }
+}
+
+/// The packed form of one attribute.
+pub fn pack(key: &str, value: Value<'_>) -> Vec<u8> {
+    let (mut inner, mut out) = (Vec::new(), Vec::new());
+    put_value(&mut inner, value);
+    put_bytes(&mut out, 1, key.as_bytes());
+    put_bytes(&mut out, 2, &inner);
+    out
+}
+
+/// A well-formed, canonical packed attribute with all its text scrubbed: borrowed when the bytes already are one.
+///
+/// Invalid UTF-8 and control characters become U+FFFD (see [`text::scrub`]); values nested deeper than
+/// [`MAX_DEPTH`] become a note; unknown or malformed fields of the message are left out, the rest is kept.
+pub fn clean(attribute: &[u8]) -> Cow<'_, [u8]> {
+    if is_clean_attribute(attribute, 0) {
+        return Cow::Borrowed(attribute);
+    }
+    let mut out = Vec::with_capacity(attribute.len());
+    rewrite_attribute(attribute, &mut out, 0);
+    Cow::Owned(out)
+}
+
+fn is_clean_attribute(bytes: &[u8], depth: usize) -> bool {
+    // Exactly key, then at most one value: the form every encoder writes. An absent key is an empty one.
+    let mut fields = Fields(bytes);
+    let key = match fields.next() {
+        Some((1, Wire::Bytes(key))) => key,
+        _ => return false,
+    };
+    let value = match fields.next() {
+        None => return fields.rest().is_empty() && text::is_clean(key),
+        Some((2, Wire::Bytes(value))) => value,
+        Some(_) => return false,
+    };
+    fields.rest().is_empty() && text::is_clean(key) && is_clean_value(value, depth)
+}
+
+fn is_clean_value(bytes: &[u8], depth: usize) -> bool {
+    let mut fields = Fields(bytes);
+    let clean = match fields.next() {
+        None => true,
+        Some((1, Wire::Bytes(text))) => text::is_clean(text),
+        Some((2 | 3, Wire::Number(_)) | (4, Wire::Fixed64(_)) | (7, Wire::Bytes(_))) => true,
+        Some((5, Wire::Bytes(list))) => depth < MAX_DEPTH && all(list, |value| is_clean_value(value, depth + 1)),
+        Some((6, Wire::Bytes(list))) => depth < MAX_DEPTH && all(list, |entry| is_clean_attribute(entry, depth + 1)),
+        Some(_) => false,
+    };
+    clean && fields.rest().is_empty()
+}
+
+fn all(list: &[u8], clean: impl Fn(&[u8]) -> bool) -> bool {
+    let mut fields = Fields(list);
+    fields.by_ref().all(|(number, field)| matches!(field, Wire::Bytes(item) if number == 1 && clean(item)))
+        && fields.rest().is_empty()
+}
+
+fn rewrite_attribute(bytes: &[u8], out: &mut Vec<u8>, depth: usize) {
+    let (mut key, mut value) = (&[][..], None);
+    for (number, field) in Fields(bytes) {
+        match (number, field) {
+            (1, Wire::Bytes(bytes)) => key = bytes,
+            (2, Wire::Bytes(bytes)) => value = Some(bytes),
+            _ => {}
+        }
+    }
+    put_bytes(out, 1, text::scrub(key).as_bytes());
+    if let Some(value) = value {
+        let mut inner = Vec::with_capacity(value.len());
+        rewrite_value(value, &mut inner, depth);
+        put_bytes(out, 2, &inner);
+    }
+}
+
+fn rewrite_value(bytes: &[u8], out: &mut Vec<u8>, depth: usize) {
+    let mut last = None;
+    for (number, field) in Fields(bytes) {
+        if matches!((number, field), (1 | 5 | 6 | 7, Wire::Bytes(_)) | (2 | 3, Wire::Number(_)) | (4, Wire::Fixed64(_)))
+        {
+            last = Some((number, field));
+        }
+    }
+    match last {
+        Some((1, Wire::Bytes(bytes))) => put_bytes(out, 1, text::scrub(bytes).as_bytes()),
+        Some((5 | 6, _)) if depth >= MAX_DEPTH => put_bytes(out, 1, TOO_DEEP.as_bytes()),
+        Some((number @ (5 | 6), Wire::Bytes(list))) => {
+            let mut inner = Vec::with_capacity(list.len());
+            for (item_number, item) in Fields(list) {
+                let (1, Wire::Bytes(item)) = (item_number, item) else { continue };
+                let mut one = Vec::with_capacity(item.len());
+                if number == 5 {
+                    rewrite_value(item, &mut one, depth + 1);
+                } else {
+                    rewrite_attribute(item, &mut one, depth + 1);
+                }
+                put_bytes(&mut inner, 1, &one);
+            }
+            put_bytes(out, number, &inner);
+        }
+        Some((number, Wire::Bytes(bytes))) => put_bytes(out, number, bytes),
+        Some((number, Wire::Number(value))) => put_number(out, number, value),
+        Some((number, Wire::Fixed64(value))) => put_fixed64(out, number, value),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_from_text_and_from_integers() {
+        assert_eq!(Value::Str("10075825329253151357").as_u64(), Some(10_075_825_329_253_151_357));
+        assert_eq!(Value::Int(7_587_890).as_u64(), Some(7_587_890));
+        assert_eq!(Value::Int(-1).as_u64(), Some(u64::MAX));
+        assert_eq!(Value::Str("12.34").as_f64(), Some(12.34));
+        assert_eq!(Value::Str("NaN").as_f64(), None);
+        assert_eq!(Value::Str("True").as_bool(), Some(true));
+        assert_eq!(Value::Str("").as_u64(), None);
+    }
+
+    #[test]
+    fn what_is_packed_is_read_back() {
+        for value in [
+            Value::Str("x"),
+            Value::Str(""),
+            Value::Bool(false),
+            Value::Int(-5),
+            Value::Double(1.5),
+            Value::Bytes(&[0, 255]),
+            Value::Array(&[]),
+            Value::Map(&[]),
+            Value::Empty,
+        ] {
+            let packed = pack("key", value);
+            assert_eq!(read(&packed), ("key", value));
+            assert!(matches!(clean(&packed), Cow::Borrowed(_)));
+        }
+    }
+
+    #[test]
+    fn hostile_text_is_scrubbed_and_the_rest_kept() {
+        let mut packed = pack("a\u{1b}[2J", Value::Str("ok"));
+        assert_eq!(read(&clean(&packed)), ("a\u{fffd}[2J", Value::Str("ok")));
+        packed = pack("k", Value::Empty);
+        packed.truncate(3);
+        put_bytes(&mut packed, 2, &[0x0a, 3, b'a', 0xff, b'b']);
+        assert_eq!(read(&clean(&packed)), ("k", Value::Str("a\u{fffd}b")));
+    }
+
+    #[test]
+    fn deep_nesting_costs_only_what_is_too_deep() {
+        let mut value = Vec::new();
+        put_value(&mut value, Value::Str("bottom"));
+        for _ in 0..10_000 {
+            let (mut list, mut outer) = (Vec::new(), Vec::new());
+            put_bytes(&mut list, 1, &value);
+            put_value(&mut outer, Value::Array(&list));
+            value = outer;
+        }
+        let mut packed = Vec::new();
+        put_bytes(&mut packed, 1, b"deep");
+        put_bytes(&mut packed, 2, &value);
+        let cleaned = clean(&packed).into_owned();
+        let (key, mut value) = read(&cleaned);
+        assert_eq!(key, "deep");
+        for _ in 0..MAX_DEPTH {
+            value = value.items().next().unwrap();
+        }
+        assert_eq!(value, Value::Str(TOO_DEEP));
+        assert!(matches!(clean(&cleaned), Cow::Borrowed(_)));
+    }
+}
