@@ -7,10 +7,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry_proto::tonic::collector::logs::v1::logs_service_client::LogsServiceClient;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
+use opentelemetry_proto::tonic::collector::logs::v1::logs_service_client::LogsServiceClient;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::sync::mpsc;
@@ -182,8 +182,7 @@ async fn send_logs(
     sent: &Mutex<Report>,
 ) -> Result<u64, String> {
     let body = ExportLogsServiceRequest::decode(delivery.body.clone()).map_err(|error| error.to_string())?;
-    let count =
-        body.resource_logs.iter().flat_map(|one| &one.scope_logs).map(|one| one.log_records.len() as u64).sum();
+    let count = body.resource_logs.iter().flat_map(|one| &one.scope_logs).map(|one| one.log_records.len() as u64).sum();
     let mut tries = Tries::default();
     loop {
         match client.export(body.clone()).await {

@@ -10,17 +10,15 @@ use super::{Emitter, Who, detail};
 const SERVICE: Code =
     Code { file: "llm/src/http/service/service_v2.rs", module: "dynamo_llm::http::service::service_v2", line: 1404 };
 const MIGRATION: Code = Code { file: "llm/src/migration.rs", module: "dynamo_llm::migration", line: 733 };
-const FAILURE: Code = Code { file: "llm/src/http/service/service_v2.rs", module: "tower_http::trace::on_failure", line: 208 };
+const FAILURE: Code =
+    Code { file: "llm/src/http/service/service_v2.rs", module: "tower_http::trace::on_failure", line: 208 };
 const ROUTE: Code = Code {
     file: "runtime/src/pipeline/network/egress/route_span.rs",
     module: "dynamo_runtime::pipeline::network::egress::route_span",
     line: 279,
 };
-const ROUTING: Code = Code {
-    file: "llm/src/kv_router/routing_host/kv.rs",
-    module: "dynamo_llm::kv_router::routing_host::kv",
-    line: 560,
-};
+const ROUTING: Code =
+    Code { file: "llm/src/kv_router/routing_host/kv.rs", module: "dynamo_llm::kv_router::routing_host::kv", line: 560 };
 pub(super) const METRICS: Code =
     Code { file: "llm/src/http/service/metrics.rs", module: "dynamo_llm::http::service::metrics", line: 2142 };
 /// Where `request completed` is written.
@@ -50,8 +48,7 @@ impl Emitter {
         let mut draft =
             self.lifecycle(0, "request.preprocessing", request, request.ident.root, time, ("frontend", 203));
         if self.investigates() {
-            draft = draft
-                .with([text("dynamo.stage.checkpoint", checkpoint), text("dynamo.stage.outcome", outcome)]);
+            draft = draft.with([text("dynamo.stage.checkpoint", checkpoint), text("dynamo.stage.outcome", outcome)]);
         }
         self.frontend_span(request, draft, 130_000, Witness::Other);
     }
@@ -122,8 +119,8 @@ impl Emitter {
             let carried = leg.replaces.map_or(0, |(_, tokens)| tokens);
             draft = draft.with([number("migration.tokens_completed", carried)]);
             if let Some((from, tokens)) = leg.replaces {
-                draft = draft
-                    .with([text("migration.reason", "disconnected"), number("migration.from_worker_id", from)]);
+                draft =
+                    draft.with([text("migration.reason", "disconnected"), number("migration.from_worker_id", from)]);
                 request.truth.carried.push(tokens);
                 migration = Some(("disconnected", tokens));
             }
@@ -160,8 +157,14 @@ impl Emitter {
     pub fn ending(&mut self, request: &mut Request, ending: Ending) {
         let at = ending.at_ns;
         if let Some((from, word, events)) = ending.stream {
-            let mut draft =
-                self.lifecycle(0, "response.streaming", request, request.ident.root, (from, at + 21_000), ("frontend", 210));
+            let mut draft = self.lifecycle(
+                0,
+                "response.streaming",
+                request,
+                request.ident.root,
+                (from, at + 21_000),
+                ("frontend", 210),
+            );
             if self.investigates() {
                 draft = draft.with([number("dynamo.stream.events", events), text("dynamo.stage.outcome", word)]);
             }
@@ -180,13 +183,8 @@ impl Emitter {
         let end_ns = ending.at_ns + 14_000;
         let time = (request.root_ns, end_ns);
         let thread = self.thread(0);
-        let frame = Frame {
-            name: "request.lifecycle",
-            trace: &ident.trace,
-            id: ident.root,
-            parent: Some(ident.http),
-            time,
-        };
+        let frame =
+            Frame { name: "request.lifecycle", trace: &ident.trace, id: ident.root, parent: Some(ident.http), time };
         let session = |id: &str, source: &str| [text("dynamo.session.id", id), text("dynamo.session.source", source)];
         let who = Who { operation: &ident.operation_id, role: "frontend", component: "frontend" };
         let mut draft = Draft::new(frame, Kind::Internal, telemetry(185), "dynamo.request_lifecycle", thread)

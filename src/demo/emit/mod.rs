@@ -143,7 +143,12 @@ impl Emitter {
                 ..ResourceSpans::default()
             }];
             let body = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
-            out.push(Delivery { at_ns: now_ns, process: from.instance.clone(), signal: Signal::Traces, body: body.into() });
+            out.push(Delivery {
+                at_ns: now_ns,
+                process: from.instance.clone(),
+                signal: Signal::Traces,
+                body: body.into(),
+            });
         }
     }
 
@@ -163,7 +168,12 @@ impl Emitter {
             let resource_logs =
                 vec![ResourceLogs { resource: Some(from.resource()), scope_logs, ..ResourceLogs::default() }];
             let body = ExportLogsServiceRequest { resource_logs }.encode_to_vec();
-            out.push(Delivery { at_ns: now_ns, process: from.instance.clone(), signal: Signal::Logs, body: body.into() });
+            out.push(Delivery {
+                at_ns: now_ns,
+                process: from.instance.clone(),
+                signal: Signal::Logs,
+                body: body.into(),
+            });
         }
     }
 

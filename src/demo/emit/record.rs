@@ -11,9 +11,9 @@ use crate::demo::sim::pool::Choice;
 use crate::demo::sim::request::{Leg, Request};
 use crate::lifecycle::stage::Outcome;
 
+use super::Emitter;
 use super::frontend::{COMPLETED_LINE, Ending, METRICS};
 use super::span::{flag, number, text};
-use super::Emitter;
 
 const SCHEMA: &str = "dynamo.request.trace.v1";
 
@@ -179,10 +179,8 @@ impl Emitter {
         payload.insert("event_time_unix_ms".to_owned(), json!(ending.at_ns / 1_000_000));
         if let Some(session) = &request.ident.session_id {
             payload.insert("event_source".to_owned(), json!("dynamo"));
-            payload.insert(
-                "agent_context".to_owned(),
-                json!({ "session_id": session, "input_trigger": "user_message" }),
-            );
+            payload
+                .insert("agent_context".to_owned(), json!({ "session_id": session, "input_trigger": "user_message" }));
         }
         payload.insert("request".to_owned(), end.into());
         let payload = serde_json::Value::from(payload).to_string();

@@ -149,8 +149,11 @@ impl Emitter {
         let thread = self.thread(process);
         let frame = Frame { name, trace: &request.ident.trace, id, parent: Some(parent), time };
         let who = Who { operation: &request.ident.operation_id, role: "frontend", component };
-        Draft::new(frame, Kind::Internal, telemetry(line), "dynamo.request_lifecycle", thread)
-            .with(self.common(process, &request.ident, who))
+        Draft::new(frame, Kind::Internal, telemetry(line), "dynamo.request_lifecycle", thread).with(self.common(
+            process,
+            &request.ident,
+            who,
+        ))
     }
 
     /// Keeps a frontend span; `busy` is about how long it was busy.

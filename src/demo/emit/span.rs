@@ -144,8 +144,7 @@ impl Draft {
 
     /// Links to a span of the same trace.
     pub fn link(mut self, span: [u8; 8]) -> Self {
-        let link =
-            Link { trace_id: self.0.trace_id.clone(), span_id: span.to_vec(), flags: 769, ..Link::default() };
+        let link = Link { trace_id: self.0.trace_id.clone(), span_id: span.to_vec(), flags: 769, ..Link::default() };
         self.0.links.push(link);
         self
     }

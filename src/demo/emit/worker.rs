@@ -74,8 +74,7 @@ impl Emitter {
                 number("dynamo.worker.admission.payload.bytes", leg.payload_bytes),
                 text("dynamo.worker.admission.result", result),
             ]);
-        let witness =
-            Witness::Admission { worker: worker.id, result, transport, payload_bytes: leg.payload_bytes };
+        let witness = Witness::Admission { worker: worker.id, result, transport, payload_bytes: leg.payload_bytes };
         self.worker_span(request, leg, draft, 0, witness);
     }
 
@@ -92,12 +91,13 @@ impl Emitter {
         let engine_ns = begun_ns + 30_000;
         let engine_end_ns = engine_ns + self.chance.between(300_000, 560_000);
         let who = Who { operation: &leg.worker_operation_id, role, component: "worker" };
-        let lifecycle = |emitter: &mut Self, name, id, parent, time, line| {
-            let thread = emitter.thread(leg.process);
-            let frame = Frame { name, trace: &request.ident.trace, id, parent: Some(parent), time };
-            Draft::new(frame, Kind::Internal, telemetry(line), "dynamo.request_lifecycle", thread)
-                .with(emitter.common(leg.process, &request.ident, who))
-        };
+        let lifecycle =
+            |emitter: &mut Self, name, id, parent, time, line| {
+                let thread = emitter.thread(leg.process);
+                let frame = Frame { name, trace: &request.ident.trace, id, parent: Some(parent), time };
+                Draft::new(frame, Kind::Internal, telemetry(line), "dynamo.request_lifecycle", thread)
+                    .with(emitter.common(leg.process, &request.ident, who))
+            };
         let (id, from) = (self.chance.span_id(), (engine_end_ns + 40_000).min(end.at_ns - 5_000));
         let stream = lifecycle(self, streaming, id, leg.operation, (from, end.at_ns - 4_000), 213);
         let work = lifecycle(self, operation, leg.operation, leg.payload, (begun_ns, end.at_ns), 209);
@@ -164,7 +164,8 @@ impl Emitter {
         let (.., disagg_role) = words(leg.phase);
         let id = self.chance.span_id();
         let thread = self.thread(leg.process);
-        let frame = Frame { name: "engine.generate", trace: &request.ident.trace, id, parent: Some(leg.operation), time };
+        let frame =
+            Frame { name: "engine.generate", trace: &request.ident.trace, id, parent: Some(leg.operation), time };
         let carried = leg.replaces.map_or(0, |(_, tokens)| tokens);
         let mut draft = Draft::new(frame, Kind::Internal, ADAPTER, "request_span", thread).with([
             text("model", self.model.as_str()),

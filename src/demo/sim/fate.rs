@@ -97,8 +97,13 @@ impl World {
         let end = WorkerEnd { at_ns: now_ns + 900_000, tokens: 0, leaving: Leaving::Cancelled(now_ns + 500_000) };
         self.out.worker(request, &leg, end);
         self.out.route(request, &leg, now_ns + 60_000, ("timeout", Some("response_timeout")));
-        let exhausted =
-            Note::Exhausted { at_ns: now_ns + 80_000, attempt: leg.attempt, from, tokens: 0, reason: "response_timeout" };
+        let exhausted = Note::Exhausted {
+            at_ns: now_ns + 80_000,
+            attempt: leg.attempt,
+            from,
+            tokens: 0,
+            reason: "response_timeout",
+        };
         request.notes.push(exhausted);
         let at_ns = now_ns + 420_000;
         let ending = Ending {

@@ -11,12 +11,12 @@ use super::request::{Ident, Leg, Note, Request, Stage};
 use super::{Event, Step, World};
 
 /// Prompt tokens a rank reads in a millisecond.
-const PREFILL_SPEED: f64 = 7.0;
+const PREFILL_SPEED: f64 = 2.7;
 /// Reads of a prompt begin with this, nanoseconds.
 const PREFILL_FLOOR_NS: u64 = 6_000_000;
 /// Between two tokens of a sequence alone on its rank, nanoseconds, and how much each further one adds.
-const ITL_NS: f64 = 13e6;
-const ITL_CROWD: f64 = 0.07;
+const ITL_NS: f64 = 21e6;
+const ITL_CROWD: f64 = 0.06;
 /// The frontend gives up on a silent worker after this.
 const RESPONSE_TIMEOUT_NS: u64 = 4_000_000_000;
 
@@ -100,6 +100,7 @@ impl World {
         let going_on = match step {
             Step::Prepared => self.prepared(&mut request),
             Step::Enters(phase) => self.enters(&mut request, phase),
+            Step::Admitted => self.admitted(&mut request),
             Step::Answered => self.answered(&mut request),
             Step::Prefilled => self.prefilled(&mut request),
             Step::FirstToken => self.first_token(&mut request),
@@ -155,14 +156,33 @@ impl World {
         leg.deferral = deferral;
         request.leg = Some(leg);
         match deferral {
-            None => self.leaves_queue(request, self.now_ns + 40_000),
-            Some(_) => {
+            None => {
                 request.stage = Stage::Waiting;
-                self.pools[pool].queue.push(class, request.ident.number, request.plan.input, request.plan.input);
-                self.wake(pool);
-                None
+                let turn_ns = self.chance.around(45e3, 1.5) as u64;
+                then(self.now_ns + turn_ns, Step::Admitted)
             }
+            Some(_) => self.waits(request),
         }
+    }
+
+    /// The request waits until its pool's router comes to it.
+    fn waits(&mut self, request: &mut Request) -> Next {
+        request.stage = Stage::Waiting;
+        let pool = request.leg.as_ref()?.pool;
+        let (class, input) = (request.plan.class, request.plan.input);
+        self.pools[pool].queue.push(class, request.ident.number, input, input);
+        self.wake(pool);
+        None
+    }
+
+    /// The router has come to a request that need not wait, unless somebody else took the last room meanwhile.
+    fn admitted(&mut self, request: &mut Request) -> Next {
+        let leg = request.leg.as_mut()?;
+        if self.pools[leg.pool].has_room(&self.workers) {
+            return self.leaves_queue(request, self.now_ns);
+        }
+        leg.deferral = Some(Deferral::PrefillCapacity);
+        self.waits(request)
     }
 
     fn leg(&mut self, request: &Request, pool: usize, depth_in: u64) -> Leg {

@@ -153,11 +153,11 @@ impl Load {
         let output = (output as u64).clamp(4, 700);
         let streaming = chance.happens(streamed);
         let patience = match session.class {
-            Class::Latency => Some(chance.around(2.2, 1.7)),
-            Class::Default if chance.happens(0.6) => Some(chance.around(4.0, 1.6)),
+            Class::Latency => Some(chance.around(1.6, 1.8)),
+            Class::Default if chance.happens(0.7) => Some(chance.around(2.4, 1.8)),
             _ => None,
         };
-        let leaves = streaming && chance.happens(0.09);
+        let leaves = streaming && chance.happens(0.1);
         let leaves_after = leaves.then(|| chance.around(output as f64 / 3.0, 2.0) as u64).filter(|n| *n < output - 1);
         let defect = match chance.unit() {
             x if x < 0.012 => Some(Defect::Body),

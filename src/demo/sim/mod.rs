@@ -60,6 +60,8 @@ enum Step {
     Prepared,
     /// It enters a router's queue with its next leg of this phase.
     Enters(Phase),
+    /// The router lets it through at once.
+    Admitted,
     /// The worker has answered the dispatch.
     Answered,
     /// The prefill leg is done.
@@ -149,7 +151,7 @@ impl World {
         let first = world.load.next_arrival(start_ns);
         world.at(first, Event::Arrival);
         world.at(start_ns + REPORT_NS, Event::Report);
-        let first_death = world.chance.between(14_000_000_000, 30_000_000_000);
+        let first_death = world.chance.between(32_000_000_000, 42_000_000_000);
         world.at(start_ns + first_death, Event::Dies);
         world
     }
@@ -193,7 +195,7 @@ impl World {
 
     fn start_worker(&mut self, pool: usize, place: u32) {
         let (service, name, ranks) = match self.pools[pool].phase {
-            Phase::Prefill => ("dynamo-prefill", "prefill", 1),
+            Phase::Prefill => ("dynamo-prefill", "prefill", 2),
             Phase::Decode => ("dynamo-decode", "decode", 2),
             _ => ("dynamo-worker", "worker", 2),
         };

@@ -12,7 +12,7 @@ use super::load::{BLOCK, Class};
 use super::queue::RouterQueue;
 
 /// Booked prompt tokens at which a rank has no more room.
-const ROOM_TOKENS: u64 = 1_600;
+const ROOM_TOKENS: u64 = 900;
 /// Sequences at which a rank's last report calls it overloaded.
 const BUSY: u32 = 8;
 /// Sequences beyond which a rank's own gate refuses more.
@@ -22,7 +22,7 @@ const CACHE_BLOCKS: usize = 4_000;
 /// Share of a decoding sequence's blocks that counts as cost.
 const DECODE_WEIGHT: f64 = 0.125;
 /// Costs this many blocks apart are told apart with odds of e to 1 by the router's temperature.
-const TEMPERATURE: f64 = 0.35;
+const TEMPERATURE: f64 = 1.5;
 /// A choice is drawn by temperature this often; else the least cost wins.
 const WARM: f64 = 0.3;
 

@@ -84,8 +84,8 @@ impl RouterQueue {
     pub fn new(scale: usize) -> Self {
         let classes = Class::ALL.map(|class| {
             let (requests, tokens, weight) = match class {
-                Class::Default => (9, 24_000, 4),
-                Class::Latency => (6, 24_000, 6),
+                Class::Default => (6, 24_000, 4),
+                Class::Latency => (4, 24_000, 6),
                 Class::Batch => (5, 9_000, 1),
             };
             let bounds = Bounds { requests: requests * scale, tokens: tokens * scale as u64 };
