@@ -98,7 +98,7 @@ fn whole(reading: &Reading, cluster: &Cluster) {
 #[test]
 fn every_kind_of_end_happens() {
     let mut cluster = Cluster::new(&Settings::default(), START);
-    for second in 1..=420 {
+    for second in 1..=260 {
         cluster.advance(START + second * SECOND);
     }
     let tally = &cluster.ledger().tally;
