@@ -11,7 +11,7 @@ use super::request::{Ident, Leg, Note, Request, Stage};
 use super::{Event, Step, World};
 
 /// Prompt tokens a rank reads in a millisecond.
-const PREFILL_SPEED: f64 = 2.7;
+const PREFILL_SPEED: f64 = 2.5;
 /// Reads of a prompt begin with this, nanoseconds.
 const PREFILL_FLOOR_NS: u64 = 6_000_000;
 /// Between two tokens of a sequence alone on its rank, nanoseconds, and how much each further one adds.
@@ -134,10 +134,11 @@ impl World {
 
     fn enters(&mut self, request: &mut Request, phase: Phase) -> Next {
         let pool = self.pools.iter().position(|pool| pool.phase == phase)?;
-        let depth_in = self.pools[pool].queue.depth();
+        let depth_in = self.pools[pool].depth();
+        let nobody_waits = self.pools[pool].queue.depth() == 0;
         let class = request.plan.class;
         let room = self.pools[pool].has_room(&self.workers);
-        let deferral = match (self.pools[pool].queue.waiting(class), room && depth_in == 0) {
+        let deferral = match (self.pools[pool].queue.waiting(class), room && nobody_waits) {
             (0, true) => None,
             (0, false) => Some(Deferral::PrefillCapacity),
             _ => Some(Deferral::ClassBacklog),
@@ -158,6 +159,7 @@ impl World {
         match deferral {
             None => {
                 request.stage = Stage::Waiting;
+                self.pools[pool].passing += 1;
                 let turn_ns = self.chance.around(45e3, 1.5) as u64;
                 then(self.now_ns + turn_ns, Step::Admitted)
             }
@@ -178,6 +180,7 @@ impl World {
     /// The router has come to a request that need not wait, unless somebody else took the last room meanwhile.
     fn admitted(&mut self, request: &mut Request) -> Next {
         let leg = request.leg.as_mut()?;
+        self.pools[leg.pool].passing -= 1;
         if self.pools[leg.pool].has_room(&self.workers) {
             return self.leaves_queue(request, self.now_ns);
         }
@@ -239,7 +242,7 @@ impl World {
         let (class, input) = (request.plan.class, request.plan.input);
         let choice = pool.choose(&self.workers, class, input, &request.plan.blocks, &mut self.chance)?;
         let reason = leg.deferral.map(Deferral::word);
-        self.out.queue(request, &leg, end_ns, ("dequeued", reason), pool.queue.depth());
+        self.out.queue(request, &leg, end_ns, ("dequeued", reason), pool.depth());
         let chosen_ns = end_ns + self.chance.between(14_000, 55_000);
         self.out.selection(request, &leg, &choice, (end_ns + 400, chosen_ns));
         self.out.routed(request, &leg, chosen_ns + 2_000);

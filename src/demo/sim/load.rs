@@ -158,7 +158,7 @@ impl Load {
             _ => None,
         };
         // Some think better of it at once.
-        let patience_ms = if chance.happens(0.012) {
+        let patience_ms = if chance.happens(0.02) {
             Some(1.3 + 3.0 * chance.unit())
         } else {
             patience.map(|seconds| seconds.max(0.05) * 1e3)

@@ -143,7 +143,7 @@ impl World {
         };
         for (phase, role, count) in pools {
             let queue = RouterQueue::new(count as usize);
-            world.pools.push(Pool { phase, role, ranks: Vec::new(), queue, turn_due: false });
+            world.pools.push(Pool { phase, role, ranks: Vec::new(), queue, passing: 0, turn_due: false });
             for place in 0..count {
                 world.start_worker(world.pools.len() - 1, place);
             }
