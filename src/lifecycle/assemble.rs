@@ -292,6 +292,8 @@ fn read_record(facts: &mut Facts, seen: &mut Seen, record: &Record) {
             let total = end.total_time_ms.map_or(0, nanos);
             let received = end.request_received_ms.map(|millis| millis.saturating_mul(1_000_000));
             seen.record_start_ns = received.or_else(|| time_ns.checked_sub(total));
+            facts.record_ttft_ns = end.ttft_ms.map(nanos);
+            facts.record_total_ns = end.total_time_ms.map(nanos);
             if let Some(millis) = end.ttft_ms {
                 facts.ttft_ns.get_or_insert((nanos(millis), Origin::Record));
             }

@@ -11,6 +11,7 @@ mod ingest;
 mod interner;
 mod join;
 mod read;
+pub mod rollup;
 mod settle;
 #[cfg(test)]
 mod tests;
