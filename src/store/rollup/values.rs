@@ -52,6 +52,19 @@ impl Values {
         self.sum -= u128::from(value);
     }
 
+    /// Adds all numbers of another multiset.
+    pub fn merge(&mut self, other: &Self) {
+        for (at, bucket) in &other.buckets {
+            let mine = self.buckets.entry(*at).or_default();
+            mine.count += bucket.count;
+            for (value, times) in &bucket.values {
+                *mine.values.entry(*value).or_default() += times;
+            }
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+
     /// How many numbers there are.
     pub fn count(&self) -> u64 {
         self.count
