@@ -1,212 +1,136 @@
-//! OTLP logs → trace records and signs; everything else is counted.
+//! What a log record tells: a trace record, a sign of a request, or nothing that is used here.
 //!
-//! Dynamo writes its trace records as logs of the scope `dynamo.request_trace` (spec request-trace.md), and its frontend logs
-//! `request received` and `request completed` with a request id (spec lifecycle-spans §6). Owns: telling these apart.
-//! Keeps out: what a record holds (`lifecycle::record`).
+//! Owns: recognising Dynamo's trace records (spec request-trace.md, "How they arrive") and its frontend's application logs
+//! (spec lifecycle-spans §6). Keeps out: the wire (`wire`), what a record says (`lifecycle::record`).
 
 use compact_str::CompactString;
 
-use super::wire::{Malformed, each, message, number};
 use crate::lifecycle::batch::{Batch, Sign, SignKind};
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::packed::{self, Value};
-use crate::lifecycle::record::Record;
+use crate::lifecycle::record::{Record, RecordBody};
 use crate::lifecycle::text;
 
-/// The schema that every trace record names.
-const RECORD_SCHEMA: &str = "dynamo.request.trace.v1";
+/// The scope of trace records.
+const RECORD_SCOPE: &[u8] = b"dynamo.request_trace";
+/// What the attribute `schema` of a trace record begins with; the version follows.
+const RECORD_SCHEMA: &str = "dynamo.request.trace.v";
 
-/// Reads an `ExportLogsServiceRequest` into the batch.
-///
-/// # Errors
-/// When the bytes are no such message.
-pub fn logs<'a>(bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), Malformed> {
-    // LogsData.resource_logs, ResourceLogs.scope_logs, ScopeLogs {scope, log_records}.
-    each(bytes, "ExportLogsServiceRequest", |field_number, field| {
-        if field_number != 1 {
-            return Ok(());
-        }
-        each(message(field, "resource_logs")?, "ResourceLogs", |field_number, field| {
-            if field_number != 2 {
-                return Ok(());
-            }
-            each(message(field, "scope_logs")?, "ScopeLogs", |field_number, field| match field_number {
-                2 => log_record(message(field, "log_records")?, batch),
-                _ => Ok(()),
-            })
-        })
-    })
-}
-
-/// The parts of a log record that tell what it is.
+/// A log record as it came.
 #[derive(Default)]
-struct Log<'a> {
-    time_ns: u64,
-    observed_ns: u64,
-    body: &'a [u8],
-    attrs: Vec<&'a [u8]>,
-    trace: &'a [u8],
+pub(super) struct LogIn<'a> {
+    /// When it was written or, when that is not told, observed; nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The packed body.
+    pub body: &'a [u8],
+    /// The trace id's bytes.
+    pub trace: &'a [u8],
 }
 
-impl<'a> Log<'a> {
-    /// The last value of an attribute.
-    fn attr(&self, key: &str) -> Option<Value<'a>> {
-        self.attrs
-            .iter()
-            .map(|attr| packed::read(attr))
-            .filter(|(other, _)| *other == key)
-            .last()
-            .map(|(_, value)| value)
-    }
-
-    /// The text of an attribute, scrubbed; empty when absent.
-    fn text(&self, key: &str) -> CompactString {
-        match self.attr(key) {
-            Some(Value::Str(text)) => text::scrub(text.as_bytes()).into(),
-            Some(other) => other.display().into(),
-            None => CompactString::default(),
-        }
-    }
-
-    /// When it was written, or else observed, nanoseconds since the epoch.
-    fn moment_ns(&self) -> u64 {
-        if self.time_ns > 0 { self.time_ns } else { self.observed_ns }
-    }
-}
-
-fn log_record<'a>(bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), Malformed> {
-    let mut log = Log::default();
-    each(bytes, "LogRecord", |field_number, field| {
-        match field_number {
-            1 => log.time_ns = number(field),
-            5 => log.body = message(field, "body")?,
-            6 => log.attrs.push(message(field, "attributes")?),
-            9 => log.trace = message(field, "trace_id")?,
-            11 => log.observed_ns = number(field),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    if log.attr("schema").and_then(Value::as_str) == Some(RECORD_SCHEMA)
-        || log.attr("rid").is_some() && log.attr("event_type").is_some()
-    {
-        trace_record(&log, batch);
-    } else if let Some(sign) = sign(&log) {
-        batch.signs.push(sign);
-    } else {
-        batch.tally.other_logs += 1;
-    }
-    Ok(())
-}
-
-fn trace_record(log: &Log<'_>, batch: &mut Batch<'_>) {
-    let payload = log.attr("payload").and_then(Value::as_str);
-    let incomplete = log.attr("payload_complete").and_then(Value::as_bool) == Some(false);
-    match payload.map(|payload| Record::from_json(payload.as_bytes())) {
-        Some(Ok(record)) => batch.records.push(record),
-        Some(Err(_)) if !incomplete => batch.tally.bad_records += 1,
-        // The payload was dropped or cut: the log itself is what is left of it.
-        _ => {
-            let mut left = serde_json::Map::new();
-            for key in ["schema", "event_type", "rid", "model", "endpoint", "payload_drop_reason"] {
-                left.insert(key.into(), log.text(key).as_str().into());
+/// Takes one log record into the batch, or counts it.
+pub(super) fn take(scope: &[u8], log: &LogIn<'_>, attrs: &[&[u8]], batch: &mut Batch<'_>) {
+    if scope == RECORD_SCOPE || text_of(attrs, "schema").is_some_and(|schema| schema.starts_with(RECORD_SCHEMA)) {
+        match record(log, attrs) {
+            Ok(record) => batch.records.push(record),
+            Err(reason) => {
+                batch.tally.bad_records += 1;
+                batch.tally.refusal.get_or_insert(reason);
             }
-            left.insert("payload_complete".into(), (!incomplete).into());
-            let raw = serde_json::Value::Object(left).to_string().into_boxed_str();
-            let time_ms = log.moment_ns() / 1_000_000;
-            batch.records.push(Record::payload_marker(
-                &log.text("rid"),
-                time_ms,
-                &log.text("payload_drop_reason"),
-                raw,
-            ));
         }
+        return;
+    }
+    match sign(log, attrs) {
+        Some(sign) => batch.signs.push(sign),
+        None => batch.tally.other_logs += 1,
     }
 }
 
-/// A frontend's word on a request. Workers log the same words about their own ingress, control traffic included; only the
-/// frontend names the kind of request.
-fn sign(log: &Log<'_>) -> Option<Sign> {
+fn record(log: &LogIn<'_>, attrs: &[&[u8]]) -> Result<Record, String> {
+    let complete = value(attrs, "payload_complete").and_then(Value::as_bool);
+    let drop_reason = text_of(attrs, "payload_drop_reason").unwrap_or("");
+    let payload = match value(attrs, "payload") {
+        // Text that is not UTF-8 reads as bytes; the record scrubs it.
+        Some(Value::Str(text)) => Some(text.as_bytes()),
+        Some(Value::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    };
+    let read = payload.filter(|payload| !payload.is_empty()).map(Record::from_json);
+    match read {
+        Some(Ok(mut record)) => {
+            if let (RecordBody::Payload(payload), Some(false)) = (&mut record.body, complete) {
+                payload.complete = false;
+                if payload.drop_reason.is_empty() {
+                    payload.drop_reason = text::scrub(drop_reason.as_bytes()).into();
+                }
+            }
+            Ok(record)
+        }
+        Some(Err(reason)) if complete != Some(false) => Err(reason),
+        _ => Ok(marker(log, attrs, drop_reason)),
+    }
+}
+
+/// The record that stands for a dropped payload: labelled incomplete, with the reason (field case B45).
+fn marker(log: &LogIn<'_>, attrs: &[&[u8]], drop_reason: &str) -> Record {
+    let clean = |name| text::scrub(text_of(attrs, name).unwrap_or("").as_bytes());
+    let raw: serde_json::Map<String, serde_json::Value> = attrs
+        .iter()
+        .map(|attr| packed::read(attr))
+        .map(|(key, value)| {
+            let value = match value {
+                Value::Empty => serde_json::Value::Null,
+                Value::Bool(value) => value.into(),
+                Value::Int(value) => value.into(),
+                Value::Double(value) => value.into(),
+                other => text::scrub(other.display().as_bytes()).into_owned().into(),
+            };
+            (text::scrub(key.as_bytes()).into_owned(), value)
+        })
+        .collect();
+    let raw = serde_json::Value::Object(raw).to_string().into_boxed_str();
+    let drop_reason = text::scrub(drop_reason.as_bytes());
+    let mut record = Record::payload_marker(&clean("rid"), log.time_ns / 1_000_000, &drop_reason, raw);
+    let body = packed::value_of(log.body);
+    let event_type = text_of(attrs, "event_type").or(body.as_str()).unwrap_or("");
+    if !event_type.is_empty() {
+        record.event_type = text::scrub(event_type.as_bytes()).into();
+    }
+    record
+}
+
+/// The frontend's log about a request. The worker's ingress logs the same words without a request type.
+fn sign(log: &LogIn<'_>, attrs: &[&[u8]]) -> Option<Sign> {
     let kind = match packed::value_of(log.body) {
         Value::Str("request received") => SignKind::Received,
-        Value::Str("request completed") => SignKind::Completed { status: log.text("status") },
+        Value::Str("request completed") => SignKind::Completed { status: compact(attrs, "status") },
         _ => return None,
     };
-    let request_type = log.attr("request_type")?;
-    let request_id = log.text("request_id");
-    (!request_id.is_empty()).then(|| Sign {
+    let request_type = text_of(attrs, "request_type")?;
+    text_of(attrs, "request_id").filter(|id| !id.is_empty())?;
+    Some(Sign {
         trace: TraceId::from_bytes(log.trace),
-        request_id,
-        time_ns: log.moment_ns(),
-        model: log.text("model"),
-        endpoint: log.text("endpoint"),
-        streaming: request_type.as_str().map(|kind| kind == "stream"),
+        request_id: compact(attrs, "request_id"),
+        time_ns: log.time_ns,
+        model: compact(attrs, "model"),
+        endpoint: compact(attrs, "endpoint"),
+        streaming: match request_type {
+            "stream" => Some(true),
+            "unary" => Some(false),
+            _ => None,
+        },
         kind,
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The value of the last attribute with this key: a repeated key's last value holds (field case B10).
+fn value<'a>(attrs: &[&'a [u8]], key: &str) -> Option<Value<'a>> {
+    attrs.iter().rev().map(|attr| packed::read(attr)).find(|(name, _)| *name == key).map(|(_, value)| value)
+}
 
-    fn nest(number: u32, inner: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        packed::put_bytes(&mut out, number, inner);
-        out
-    }
+fn text_of<'a>(attrs: &[&'a [u8]], key: &str) -> Option<&'a str> {
+    value(attrs, key).and_then(Value::as_str)
+}
 
-    fn export(body: &str, attrs: &[(&str, Value<'_>)]) -> Vec<u8> {
-        let (mut record, mut value) = (Vec::new(), Vec::new());
-        packed::put_fixed64(&mut record, 11, 5_000_000);
-        packed::put_value(&mut value, Value::Str(body));
-        packed::put_bytes(&mut record, 5, &value);
-        for (key, value) in attrs {
-            packed::put_bytes(&mut record, 6, &packed::pack(key, *value));
-        }
-        packed::put_bytes(&mut record, 9, &[7; 16]);
-        nest(1, &nest(2, &nest(2, &record)))
-    }
-
-    fn read(bytes: &[u8]) -> Batch<'_> {
-        let mut batch = Batch::default();
-        logs(bytes, &mut batch).unwrap();
-        batch
-    }
-
-    #[test]
-    fn a_record_is_read_from_its_payload() {
-        let payload = r#"{"schema":"dynamo.request.trace.v1","event_type":"request_end","request":{"request_id":"r"}}"#;
-        let bytes = export("request_end", &[("schema", Value::Str(RECORD_SCHEMA)), ("payload", Value::Str(payload))]);
-        assert_eq!(read(&bytes).records[0].request_id, "r");
-        let bad = export("x", &[("schema", Value::Str(RECORD_SCHEMA)), ("payload", Value::Str("{"))]);
-        assert_eq!(read(&bad).tally.bad_records, 1);
-    }
-
-    #[test]
-    fn a_dropped_payload_leaves_its_marker() {
-        let reason = "otel_payload_too_large:max_bytes=392:actual_bytes=393";
-        let bytes = export(
-            "request_payload",
-            &[
-                ("event_type", Value::Str("request_payload")),
-                ("rid", Value::Str("r-c")),
-                ("payload_complete", Value::Bool(false)),
-                ("payload_drop_reason", Value::Str(reason)),
-            ],
-        );
-        let batch = read(&bytes);
-        let crate::lifecycle::record::RecordBody::Payload(payload) = &batch.records[0].body else { panic!() };
-        assert_eq!((payload.complete, &*payload.drop_reason, &*batch.records[0].request_id), (false, reason, "r-c"));
-    }
-
-    #[test]
-    fn a_frontend_log_is_a_sign_and_a_workers_is_not() {
-        let front =
-            export("request received", &[("request_id", Value::Str("r")), ("request_type", Value::Str("stream"))]);
-        let batch = read(&front);
-        assert_eq!((batch.signs[0].streaming, batch.signs[0].time_ns), (Some(true), 5_000_000));
-        assert_eq!(batch.signs[0].trace, Some(TraceId([7; 16])));
-        let bytes = export("request received", &[("request_id", Value::Str("r"))]);
-        assert_eq!((read(&bytes).signs.len(), read(&bytes).tally.other_logs), (0, 1));
-    }
+fn compact(attrs: &[&[u8]], key: &str) -> CompactString {
+    text::scrub(text_of(attrs, key).unwrap_or("").as_bytes()).into()
 }

@@ -1,4 +1,5 @@
-//! OTLP: the wire formats.
+//! The OTLP endpoint and its formats.
 
-pub mod logs;
+mod logs;
+mod walk;
 pub mod wire;
