@@ -1,3 +1,4 @@
 pub mod lifecycle;
+pub mod query;
 pub mod source;
 pub mod store;
