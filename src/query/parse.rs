@@ -277,8 +277,8 @@ impl<'t> Parser<'t> {
         }
         let from = self.at;
         for (offset, c) in self.rest().char_indices() {
-            let whole = self.rest().as_bytes().get(offset + 1) == Some(&b'=') && c == '!' && !value;
-            if ends_word(c, value) || whole {
+            let differs = c == '!' && !value && self.text[from + offset..].starts_with("!=");
+            if ends_word(c, value) || differs {
                 break;
             }
             self.at = from + offset;

@@ -160,7 +160,8 @@ proptest! {
         facts.legs[1].selection.as_mut().unwrap().margin = Some(number);
         prop_assert!(made(Name::Field("margin"), Op::Equals, &number.to_string()).matches(&facts, &()));
         facts.legs[1].queue.as_mut().unwrap().wait_ns = wait.into();
-        prop_assert!(made(Name::Field("queue.wait"), Op::Is, &format!("{wait}ns")).matches(&facts, &()));
+        let wait = format!("{wait}ns");
+        prop_assert!(made(Name::Field("queue.wait"), Op::Is, &wait).matches(&facts, &()));
         for worker in facts.legs.iter().filter_map(|leg| leg.worker()) {
             prop_assert!(made(Name::Field("worker"), Op::Is, &worker.short()).matches(&facts, &()));
         }
@@ -179,6 +180,7 @@ proptest! {
         let (needle, hay) = (format!("{needle}{tail}"), format!("{hay}{tail}x"));
         let facts = Facts { session_id: hay.as_str().into(), outcome: Some(crate::lifecycle::stage::Outcome::Success), ..Facts::default() };
         let plain = hay.to_lowercase().contains(&needle.to_lowercase());
-        prop_assert_eq!(parse(&format!("\"{needle}\"")).matches(&facts, &()), plain, "{} in {}", needle, hay);
+        let quoted = format!("\"{needle}\"");
+        prop_assert_eq!(parse(&quoted).matches(&facts, &()), plain, "{} in {}", needle, hay);
     }
 }

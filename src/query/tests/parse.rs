@@ -103,7 +103,7 @@ fn unfinished_and_wrong_input_is_named_where_it_stands() {
         ("session:\"\"", 8..10, "write -field:*"),
         ("session:=>5", 9..10, "needs quotes"),
         ("outcome:a|b", 9..10, "a list is written a,b"),
-        ("session:\"a\"b\"", 11..13, "to close this quote"),
+        ("session:\"a\"b\"", 12..13, "to close this quote"),
         ("ttft:1e999", 5..10, "too large"),
     ] {
         let error = error(text);
