@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::lifecycle::catalogue;
 
 use super::eval::Answer;
-use super::fields::{Kind, ROWS, Row, Target};
+use super::fields::{Kind, ROWS, Row, Target, row};
 use super::number::Unit;
 use super::parse::{Parser, ends_word};
 use super::term::Op;
@@ -25,7 +25,7 @@ pub struct Completion {
 
 /// What has been seen, most usual first.
 pub trait Vocabulary {
-    /// Values of a field, by its id in [`super::ROWS`] or the evidence catalogue: workers (`worker`, `selected.worker`, …),
+    /// Values of a field, by its id in [`super::ROWS`] or the evidence catalogue: workers (`worker`, `best.worker`, …),
     /// sessions, models, classes, reasons, check ids (`check`), ….
     fn values(&self, field: &str) -> Vec<String>;
 
@@ -177,7 +177,7 @@ fn names(text: &str, typed: Range<usize>, seen: &dyn Vocabulary) -> Vec<Completi
         ] {
             offer(name, name.to_owned(), doc);
         }
-        for evidence in catalogue::ROWS.iter().filter(|evidence| ROWS.iter().all(|row| row.id != evidence.id)) {
+        for evidence in catalogue::ROWS.iter().filter(|evidence| row(evidence.id).is_none()) {
             offer(evidence.id, with_op(evidence.id, Op::Is), evidence.label);
         }
         for key in seen.attributes() {

@@ -188,6 +188,7 @@ impl Subject<'_> {
     fn mentions(&self, needle: &Needle) -> bool {
         let facts = self.facts;
         let said = |text: &str| !text.is_empty() && needle.is_in(text);
+        let ids = needle.in_ids;
         let names = |worker: Worker| {
             let id = worker.id;
             let forms = match worker.rank {
@@ -201,11 +202,11 @@ impl Subject<'_> {
             .any(|text| said(text))
             || said(facts.outcome_text())
             || facts.outcome.is_some_and(|outcome| said(outcome.word()))
-            || facts.trace.is_some_and(|trace| said(Small::of(format_args!("{trace}")).as_str()))
+            || facts.trace.is_some_and(|trace| ids && said(Small::of(format_args!("{trace}")).as_str()))
             || self.legs.iter().any(|leg| {
                 leg.queue.as_ref().is_some_and(|queue| said(&queue.reason) || said(&queue.class))
                     || leg.dispatch.as_ref().is_some_and(|dispatch| said(&dispatch.migration_reason))
-                    || leg.worker().is_some_and(names)
+                    || leg.worker().is_some_and(|worker| ids && names(worker))
             })
             || self.lazy.view().is_some_and(|view| {
                 view.spans.iter().enumerate().any(|(index, span)| {

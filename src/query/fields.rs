@@ -318,7 +318,8 @@ pub static ROWS: &[Row] = rows! {
     "mark" ["marks"] "what is odd about it", Get::Marks;
     "skew" [] "by how much a child starts before its parent in another process",
         Get::Number(Measure::MILLIS, |facts| Some(facts.skew_ns as f64));
-    "check" ["checks"] "a check's answer: violated, unknown, holds, or a check's id (violated) or id:answer", Get::Checks;
+    "check" ["checks"] "a check's answer: violated, unknown, holds, or a check's id (violated) or id:answer",
+        Get::Checks;
     // Preprocessing and streaming
     "preprocessing.time" [] "how long preprocessing took",
         Get::Number(Measure::MILLIS, |facts| Some(facts.preprocessing.as_ref()?.duration_ns as f64));
@@ -339,8 +340,8 @@ pub static ROWS: &[Row] = rows! {
         Some(stream.outcome == "abandoned")
     });
     // The legs
-    "worker" [] "a worker that a leg went to", Get::LegWorker(Leg::worker);
-    "phase" [] "what a leg serves", Get::LegWords(phases, |leg| leg.phase.word());
+    "worker" ["dispatch.worker"] "a worker that a leg went to", Get::LegWorker(Leg::worker);
+    "phase" ["dispatch.phase"] "what a leg serves", Get::LegWords(phases, |leg| leg.phase.word());
     "attempt" [] "a leg's attempt, from 0", Get::LegNumber(Measure::PLAIN, |leg| Some(f64::from(leg.attempt)));
     "queue.wait" ["queued", "wait"] "wait in the router's queue",
         Get::LegNumber(Measure::MILLIS, |leg| queue(leg, |queue| Some(queue.wait_ns as f64)));
@@ -386,7 +387,8 @@ pub static ROWS: &[Row] = rows! {
         Get::LegNumber(Measure::PLAIN, |leg| selection(leg, |selection| selection.selected?.cost));
     "best.worker" ["best"] "the worker of least cost",
         Get::LegWorker(|leg| selection(leg, |selection| Some(selection.best?.worker)));
-    "best.score" [] "the least cost", Get::LegNumber(Measure::PLAIN, |leg| selection(leg, |selection| selection.best?.cost));
+    "best.score" [] "the least cost",
+        Get::LegNumber(Measure::PLAIN, |leg| selection(leg, |selection| selection.best?.cost));
     "margin" [] "runner-up's cost minus the best's",
         Get::LegNumber(Measure::PLAIN, |leg| selection(leg, |selection| selection.margin));
     "regret" [] "the chosen one's cost minus the least",
@@ -407,11 +409,13 @@ pub static ROWS: &[Row] = rows! {
         Get::LegText(|leg| leg.dispatch.as_ref().map_or("", |dispatch| &dispatch.result));
     "dispatch.time" [] "how long the dispatch took",
         Get::LegNumber(Measure::MILLIS, |leg| dispatch(leg, |dispatch| Some(dispatch.duration_ns as f64)));
-    "acceptance" [] "from the choice of a worker to the end of its dispatch", Get::LegNumber(Measure::MILLIS, acceptance);
+    "acceptance" [] "from the choice of a worker to the end of its dispatch",
+        Get::LegNumber(Measure::MILLIS, acceptance);
     "dispatch.origin" [] "where the dispatch is known from",
         Get::LegWords(origins, |leg| leg.dispatch.as_ref().map_or("", |dispatch| dispatch.origin.word()));
     "route.outcome" [] "how the attempt ended"
-        &["success", "cancelled", "worker_disconnected", "connection_failed", "timeout", "rejected", "unavailable", "error"],
+        &["success", "cancelled", "worker_disconnected", "connection_failed", "timeout", "rejected", "unavailable",
+          "error"],
         Get::LegText(|leg| leg.dispatch.as_ref().map_or("", |dispatch| &dispatch.attempt_outcome));
     "route.error" ["error_type"] "the attempt's error",
         Get::LegText(|leg| leg.dispatch.as_ref().map_or("", |dispatch| &dispatch.error));
@@ -433,7 +437,7 @@ pub static ROWS: &[Row] = rows! {
     "event" [] "an event's name", Get::Spans(Of::Event);
     "service" [] "a span's service", Get::Spans(Of::Service);
     "host" [] "a span's host", Get::Spans(Of::Host);
-    "status" [] "a span's status message; never the outcome", Get::Spans(Of::Status);
+    "status.message" [] "a span's status message; never the outcome", Get::Spans(Of::Status);
 };
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The filter language: parse, evaluate, complete, write back (design §2; the reference is [`reference`]).
+//! The filter language: parse, evaluate, complete, write back (design §2; the reference is [`reference()`]).
 //!
 //! Owns: the grammar, the fields one can ask for and how a request answers. Keeps out: how requests are kept
 //! and looked up (`store`), which checks there are (`checks`: their answers come in through [`Lazy`]), the input line
@@ -15,8 +15,8 @@
 //! value  = word | word"*" | "*" | a..b | a..<b | a.. | ..b | "quoted"
 //! ```
 //!
-//! - Comparing text ignores case. `:` and `=` ask for the whole value, but `:` finds request and trace ids by a beginning of
-//!   eight or more hex digits, as screens show them. `*` at the end stands for any ending; `field:*` holds where the
+//! - Comparing text ignores case. `:` and `=` ask for the whole value, but `:` finds request and trace ids by a beginning
+//!   of eight or more hex digits, as screens show them. `*` at the end stands for any ending; `field:*` holds where the
 //!   value is known, `-field:*` where it is not.
 //! - `a!=b` is `not a=b`: it holds where nothing equals `b`, so also where nothing is known.
 //! - Times without a unit are milliseconds. `a..b` includes both ends, `a..<b` leaves the upper one out; a lower end
@@ -27,8 +27,8 @@
 //!   repeated key the last value counts (spec lifecycle-spans §2). A quoted name is always an attribute's.
 //! - A word without an operator is free text: part of an id, session, model, worker, outcome, reason, span or event
 //!   name, or attribute value.
-//! - `check:violated`, `check:unknown`, `check:holds`: some check says so. `check:queue.reason` means that this check is
-//!   violated, `check:queue.reason:unknown` that it is unknown.
+//! - `check:violated`, `check:unknown`, `check:holds`: some check says so. `check:queue.reason` means that this check
+//!   is violated, `check:queue.reason:unknown` that it is unknown.
 //! - Quoted text knows `\"`, `\\`, `\n`, `\r` and `\t`.
 
 mod complete;

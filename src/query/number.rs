@@ -116,7 +116,7 @@ impl Interval {
         self.low > self.high || (self.low == self.high && (self.without_low || self.without_high))
     }
 
-    /// Reads `5`, `5ms`, `a..b`, `a..<b`, `a..` or `..b`; it may turn out empty. The message says what is wrong with it.
+    /// Reads `5`, `5ms`, `a..b`, `a..<b`, `a..` or `..b`; it may turn out empty. The message says what was expected.
     pub fn read(text: &str, measure: Measure) -> Result<Self, String> {
         let Some((low, high)) = text.split_once("..") else {
             return Ok(Self::just(number(text, measure)?));

@@ -69,6 +69,8 @@ pub(super) struct Needle {
     /// As written, for writing back.
     pub text: Box<str>,
     pub quoted: bool,
+    /// Could be part of an id of digits, hex digits and a rank, so that others need not be written out for it.
+    pub in_ids: bool,
     folded: Box<[char]>,
     /// Per position, the longest proper beginning that also ends there.
     back: Box<[u16]>,
@@ -87,7 +89,8 @@ impl Needle {
             length += usize::from(folded[at] == folded[length]);
             back[at] = length as u16;
         }
-        Self { text: text.into(), quoted, folded, back: back.into() }
+        let in_ids = folded.iter().all(|c| c.is_ascii_hexdigit() || *c == ':');
+        Self { text: text.into(), quoted, in_ids, folded, back: back.into() }
     }
 
     /// Whether the needle is somewhere in `text`.

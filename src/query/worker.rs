@@ -23,7 +23,7 @@ impl WorkerTest {
     pub fn read(text: &str, star: bool) -> Result<Self, String> {
         let expected = || {
             format!(
-                "expected a worker: its id, or the first four or more of its hex digits, each with or without :rank, found {text:?}"
+                "expected a worker: its id or the first 4 or more hex digits of it, with or without :rank, found {text:?}"
             )
         };
         let (id, rank) = match (text.split_once(':'), star) {
@@ -84,12 +84,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_answers_as_the_worker_itself(id in prop_oneof![any::<u64>(), 0..200_000_000u64], rank in proptest::option::of(0..4u32),
-                                           take in 1..17usize, asked in proptest::option::of(0..4u32), hex in any::<bool>()) {
+        fn it_answers_as_the_worker_itself(
+            id in prop_oneof![any::<u64>(), 0..200_000_000u64],
+            rank in proptest::option::of(0..4u32),
+            take in 1..17usize,
+            asked in proptest::option::of(0..4u32),
+            hex in any::<bool>(),
+        ) {
             let worker = Worker { id, rank };
             let full = if hex { format!("{id:x}") } else { id.to_string() };
             let part = &full[..take.min(full.len())];
-            for text in [part.to_owned(), full.clone(), worker.short(), asked.map_or(String::new(), |asked| format!("{part}:{asked}"))] {
+            let ranked = asked.map_or(String::new(), |asked| format!("{part}:{asked}"));
+            for text in [part.to_owned(), full.clone(), worker.short(), ranked] {
                 if let Ok(test) = WorkerTest::read(&text, false) {
                     prop_assert_eq!(test.holds(worker), worker.matches(&text), "{:?} {}", worker, text);
                 }

@@ -40,13 +40,21 @@ pub fn term(name: Name<'_>, op: Op, value: &str) -> String {
     format!("{}{}{written}", Named(&target), op.sign())
 }
 
-/// The filter with a term added that must hold too. What is no filter stays none.
+/// The filter with a term added that must hold too; one that it asks for already is not added again. What is no filter
+/// stays none.
 pub fn append_term(text: &str, name: Name<'_>, op: Op, value: &str) -> String {
-    let term = term(name, op, value);
-    match parse(text) {
-        Ok((None, _)) => term,
-        Ok((Some(Node { expr: Expr::Or(_), .. }), _)) => format!("({}) {term}", text.trim()),
-        _ => format!("{} {term}", text.trim()),
+    let (text, term) = (text.trim(), term(name, op, value));
+    let Ok((before, _)) = parse(text) else { return format!("{text} {term}") };
+    let Some(before) = before else { return term };
+    let added = parse(&term).ok().and_then(|(node, _)| node);
+    let asked = match &before.expr {
+        Expr::And(nodes) => nodes.iter().any(|node| Some(node) == added.as_ref()),
+        _ => Some(&before) == added.as_ref(),
+    };
+    match before.expr {
+        _ if asked => text.to_owned(),
+        Expr::Or(_) => format!("({text}) {term}"),
+        _ => format!("{text} {term}"),
     }
 }
 

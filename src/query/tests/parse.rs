@@ -155,6 +155,9 @@ fn terms_are_added_and_taken_off() {
     assert_eq!(add(" outcome:failed "), "outcome:failed phase:decode");
     assert_eq!(add("a or b"), "(a or b) phase:decode");
     assert_eq!(add("(a"), "(a phase:decode");
+    for text in ["phase:decode", "outcome:failed phase:\"decode\" a phase:decode"] {
+        assert_eq!(add(text), text);
+    }
     for (text, left) in [
         ("", ""),
         ("a", ""),
