@@ -1,4 +1,5 @@
 pub mod lifecycle;
 pub mod query;
+pub mod report;
 pub mod source;
 pub mod store;

@@ -1,0 +1,4 @@
+//! OTLP: the wire formats.
+
+pub mod logs;
+pub mod wire;
