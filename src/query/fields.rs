@@ -263,17 +263,13 @@ fn float(number: Option<u64>) -> Option<f64> {
     number.map(|number| number as f64)
 }
 
-/// From the choice of a worker to the end of its dispatch.
+/// From the choice of a worker, as a span records it, to the end of its accepted dispatch.
 fn acceptance(leg: &Leg) -> Option<f64> {
     let (selection, dispatch) = (leg.selection.as_ref()?, leg.dispatch.as_ref()?);
-    if selection.time_ns == 0 || dispatch.start_ns == 0 {
-        return None;
-    }
+    selection.span.filter(|_| dispatch.result == "accepted")?;
     let end = dispatch.start_ns.saturating_add(dispatch.duration_ns);
     Some(end.saturating_sub(selection.time_ns) as f64)
 }
-
-const RESULTS: &[&str] = &["accepted", "cancelled", "failed"];
 
 macro_rules! rows {
     (@) => { &[] };
@@ -308,7 +304,11 @@ pub static ROWS: &[Row] = rows! {
     });
     "streaming" [] "the client streams", Get::Flag(|facts| facts.streaming);
     "root" [] "its root has arrived", Get::Flag(|facts| Some(facts.has_root));
+    "http" [] "its http-request span has arrived", Get::Flag(|facts| Some(facts.has_http));
     "record" [] "its request_end record has arrived", Get::Flag(|facts| Some(facts.has_record));
+    "record.ttft" [] "time to first token by the record",
+        Get::Number(Measure::MILLIS, |facts| float(facts.record_ttft_ns));
+    "record.total" [] "total time by the record", Get::Number(Measure::MILLIS, |facts| float(facts.record_total_ns));
     "spans" [] "how many spans it has", Get::Number(Measure::PLAIN, |facts| Some(f64::from(facts.spans)));
     "layout" [] "the producer's layout", Get::Words(layouts, |facts| facts.layout.word());
     "mode" [] "how much the producer records", Get::Words(modes, |facts| match facts.mode {
@@ -333,6 +333,10 @@ pub static ROWS: &[Row] = rows! {
         Get::Number(Measure::MILLIS, |facts| Some(facts.stream.as_ref()?.duration_ns as f64));
     "events" ["stream.events"] "items the frontend yielded",
         Get::Number(Measure::PLAIN, |facts| float(facts.stream.as_ref()?.events));
+    "stream.rate" [] "items the frontend yielded a second", Get::Number(Measure::PLAIN, |facts| {
+        let stream = facts.stream.as_ref().filter(|stream| stream.duration_ns > 0)?;
+        Some(stream.events? as f64 * 1e9 / stream.duration_ns as f64)
+    });
     "stream.outcome" [] "how the stream ended" &["success", "abandoned", "cancelled", "failed", "timed_out"],
         Get::Text(|facts| facts.stream.as_ref().map_or("", |stream| &stream.outcome));
     "abandoned" [] "the stream was dropped; not by itself a cancellation", Get::Flag(|facts| {
@@ -405,11 +409,14 @@ pub static ROWS: &[Row] = rows! {
     "dispatch.route" ["route"] "how the worker was found"
         &["kv", "round-robin", "random", "power-of-two-choices", "direct", "least-loaded", "device-aware-weighted"],
         Get::LegText(|leg| leg.dispatch.as_ref().map_or("", |dispatch| &dispatch.route));
-    "dispatch.result" ["result"] "how handing over to the worker ended" RESULTS,
-        Get::LegText(|leg| leg.dispatch.as_ref().map_or("", |dispatch| &dispatch.result));
+    "dispatch.result" ["result"] "how the hand-over to the worker ended; where no layout says, the attempt's outcome"
+        &["accepted", "cancelled", "failed"],
+        Get::LegText(|leg| leg.dispatch.as_ref().map_or("", |dispatch| dispatch.result_word()));
+    "dispatch.lost" ["lost"] "the worker was lost or could not be reached",
+        Get::LegFlag(|leg| dispatch(leg, |dispatch| Some(dispatch.lost_worker())));
     "dispatch.time" [] "how long the dispatch took",
         Get::LegNumber(Measure::MILLIS, |leg| dispatch(leg, |dispatch| Some(dispatch.duration_ns as f64)));
-    "acceptance" [] "from the choice of a worker to the end of its dispatch",
+    "acceptance" [] "from the choice of a worker to the end of its accepted dispatch",
         Get::LegNumber(Measure::MILLIS, acceptance);
     "dispatch.origin" [] "where the dispatch is known from",
         Get::LegWords(origins, |leg| leg.dispatch.as_ref().map_or("", |dispatch| dispatch.origin.word()));
@@ -432,6 +439,8 @@ pub static ROWS: &[Row] = rows! {
         Get::LegText(|leg| leg.admission.as_ref().map_or("", |admission| &admission.transport));
     "admission.bytes" ["payload"] "the payload's size",
         Get::LegNumber(Measure::BYTES, |leg| float(leg.admission.as_ref()?.payload_bytes));
+    "at_capacity" [] "admitted, then failed: the worker was at capacity when the request was rejected",
+        Get::LegFlag(|leg| leg.admission.as_ref().map(|_| leg.at_capacity()));
     // What stands in the spans
     "span" [] "a span's name", Get::Spans(Of::Name);
     "event" [] "an event's name", Get::Spans(Of::Event);

@@ -168,12 +168,13 @@ impl fmt::Write for Small {
     }
 }
 
-/// The candidate that `word` is most likely a slip of: one edit away, or two for words of eight letters and more.
+/// The candidate that `word` is most likely a slip of: one edit away for words of five letters and
+/// more, two from eight on. Shorter words are too like each other.
 pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let allowed = match length {
-        0..=3 | 40.. => return None,
-        4..=7 => 1,
+        0..=4 | 40.. => return None,
+        5..=7 => 1,
         _ => 2,
     };
     candidates

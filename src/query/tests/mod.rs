@@ -147,7 +147,7 @@ pub fn request() -> Facts {
             origin: Origin::Span,
         }),
         selection: Some(Selection {
-            span: None,
+            span: Some(SpanId([7; 8])),
             time_ns: 2_000_000,
             pool: phase,
             candidates: Some(4),
