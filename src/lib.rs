@@ -1,5 +1,6 @@
 pub mod lifecycle;
 pub mod pipeline;
+pub mod query;
 pub mod report;
 pub mod source;
 pub mod store;
