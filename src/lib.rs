@@ -1,3 +1,4 @@
+pub mod demo;
 pub mod lifecycle;
 pub mod pipeline;
 pub mod query;
