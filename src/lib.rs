@@ -1,3 +1,4 @@
+pub mod cli;
 pub mod demo;
 pub mod lifecycle;
 pub mod pipeline;
