@@ -223,7 +223,9 @@ mod tests {
         let cli = Cli::parse_from(["reqtop", "a.jsonl", "--grpc", "127.0.0.1:0"]);
         assert_eq!((cli.dashboard.files.len(), cli.dashboard.listen.grpc.as_deref()), (1, Some("127.0.0.1:0")));
         let cli = Cli::parse_from(["reqtop", "report", "a", "b", "--json"]);
-        assert!(matches!(cli.command, Some(Command::Report(Report { json: true, input: Input { ref files, .. } })) if files.len() == 2));
+        assert!(
+            matches!(cli.command, Some(Command::Report(Report { json: true, input: Input { ref files, .. } })) if files.len() == 2)
+        );
         assert!(Cli::try_parse_from(["reqtop", "report"]).is_err());
         assert!(Cli::try_parse_from(["reqtop", "report", "--listen", "--for", "2s"]).is_ok());
     }
@@ -232,11 +234,10 @@ mod tests {
     fn sizes_and_times_are_read_with_their_units() {
         assert_eq!((size("512MiB"), size("64k"), size("1.5 gib")), (Ok(512 << 20), Ok(64 << 10), Ok(3 << 29)));
         assert!(size("lots").is_err() && size("5 parsecs").is_err());
-        assert_eq!((duration("500ms"), duration("2"), duration("1.5m")), (
-            Ok(Duration::from_millis(500)),
-            Ok(Duration::from_secs(2)),
-            Ok(Duration::from_secs(90))
-        ));
+        assert_eq!(
+            (duration("500ms"), duration("2"), duration("1.5m")),
+            (Ok(Duration::from_millis(500)), Ok(Duration::from_secs(2)), Ok(Duration::from_secs(90)))
+        );
         assert!(duration("-1s").is_err() && duration("1 fortnight").is_err());
     }
 }

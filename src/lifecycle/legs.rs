@@ -97,6 +97,7 @@ pub(super) fn legs(spans: &[SpanView<'_>], records: &[Record]) -> Vec<Leg> {
     }
     legs.sort_by_key(|(start_ns, ..)| *start_ns);
     admissions(spans, &mut legs);
+    legs.sort_by_key(|(start_ns, ..)| *start_ns);
     let mut legs: Vec<Leg> = legs.into_iter().map(|(_, leg, _)| leg).collect();
     selection_records(records, &mut legs);
     legs.shrink_to_fit();
@@ -403,7 +404,7 @@ fn read_route(dispatch: &mut Dispatch, span: &SpanView<'_>) {
     }
 }
 
-fn admissions(spans: &[SpanView<'_>], legs: &mut [(u64, Leg, Option<(u32, Option<u32>)>)]) {
+fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<(u64, Leg, Option<(u32, Option<u32>)>)>) {
     for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Admission) {
         let mut read = Admission {
             span: span.id,
@@ -442,8 +443,20 @@ fn admissions(spans: &[SpanView<'_>], legs: &mut [(u64, Leg, Option<(u32, Option
                 leg.admission.is_none() && leg.dispatch.is_some() && leg.attempt == number && leg.phase.fits_pool(role)
             })
         };
-        if let Some(owner) = found.or_else(by_role) {
-            legs[owner].1.admission.get_or_insert(read);
+        match found.or_else(by_role) {
+            Some(owner) => {
+                legs[owner].1.admission.get_or_insert(read);
+            }
+            // The worker's spans came before the frontend's.
+            None => {
+                let leg = Leg {
+                    phase: Phase::of(span.text(Field::Role)),
+                    attempt: attempt_of(span).unwrap_or(0),
+                    admission: Some(read),
+                    ..Leg::default()
+                };
+                legs.push((span.start_ns, leg, None));
+            }
         }
     }
 }
