@@ -1,0 +1,418 @@
+//! OTLP protobuf → batch: one pass over borrowed bytes, no generated structs, no work on text.
+//!
+//! Owns: the structure of export requests, the validation of ids, the counting of metric points. Keeps out: what log
+//! records mean (`logs`), the inside of attributes (`lifecycle::packed`, cleaned by the store), transport.
+//! Nesting is bounded by construction: the walk knows its levels and never recurses; attribute values stay packed.
+//! Known fields with another wire type are skipped like unknown ones, as protobuf's own parsers do.
+
+use crate::lifecycle::batch::{Batch, EventIn, LinkIn, ResourceIn, ScopeIn, Slice, SpanIn, Tally};
+use crate::lifecycle::ids::{SpanId, TraceId};
+use crate::lifecycle::text;
+use crate::source::intake::Signal;
+
+use super::logs;
+use super::walk::*;
+
+/// Bytes a real span takes on the wire at least (spec lifecycle-spans: 0.7–1 kB): how much room a batch starts with.
+const SPAN_BYTES: usize = 600;
+/// Bytes a real attribute takes on the wire.
+const ATTRIBUTE_BYTES: usize = 36;
+
+/// Decodes an export request of any signal into `batch`.
+///
+/// # Errors
+/// When the bytes are not well-formed protobuf: what was expected, in which message and field.
+pub fn decode<'a>(signal: Signal, bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), String> {
+    match signal {
+        Signal::Traces => traces(bytes, batch),
+        Signal::Logs => logs(bytes, batch),
+        Signal::Metrics => metrics(bytes, batch),
+    }
+}
+
+/// Decodes an `ExportTraceServiceRequest`. A span with a bad id costs only itself: it is counted in the tally, with the
+/// first reason.
+///
+/// # Errors
+/// When the bytes are not well-formed protobuf: what was expected, in which message and field.
+pub fn traces<'a>(bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), String> {
+    batch.spans.reserve(bytes.len() / SPAN_BYTES + 1);
+    batch.attrs.reserve(bytes.len() / ATTRIBUTE_BYTES + 1);
+    let mut spans = Spans { batch, events: Vec::new(), links: Vec::new() };
+    let mut walk = Walk::over("ExportTraceServiceRequest", bytes);
+    while let Some(tag) = walk.tag()? {
+        match tag {
+            LEN_1 => spans.resource_spans(walk.bytes(tag)?)?,
+            _ => walk.skip(tag)?,
+        }
+    }
+    Ok(())
+}
+
+/// Decodes an `ExportLogsServiceRequest`: trace records and signs are taken, everything else is counted.
+///
+/// # Errors
+/// When the bytes are not well-formed protobuf: what was expected, in which message and field.
+pub fn logs<'a>(bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), String> {
+    let mut attrs = Vec::new();
+    let mut walk = Walk::over("ExportLogsServiceRequest", bytes);
+    while let Some(tag) = walk.tag()? {
+        match tag {
+            LEN_1 => resource_logs(walk.bytes(tag)?, &mut attrs, batch)?,
+            _ => walk.skip(tag)?,
+        }
+    }
+    Ok(())
+}
+
+/// Counts the data points of an `ExportMetricsServiceRequest`.
+///
+/// # Errors
+/// When the bytes are not well-formed protobuf: what was expected, in which message and field.
+pub fn metrics(bytes: &[u8], batch: &mut Batch<'_>) -> Result<(), String> {
+    batch.tally.metric_points += points(0, bytes)?;
+    Ok(())
+}
+
+/// Tells which signal an export request is by its structure: a span starts with a 16-byte id, a log record has a fixed
+/// 64-bit time, a metric a name and data. `None` when it holds none of them, or is none of them.
+pub fn signal_of(bytes: &[u8]) -> Option<Signal> {
+    let first = |at, bytes, wanted| {
+        let mut walk = Walk::over(at, bytes);
+        while let Ok(Some(tag)) = walk.tag() {
+            if tag == wanted {
+                return walk.bytes(tag).ok();
+            }
+            walk.skip(tag).ok()?;
+        }
+        None
+    };
+    let resource = first("export request", bytes, LEN_1)?;
+    let scope = first("resource", resource, LEN_2)?;
+    let item = first("scope", scope, LEN_2)?;
+    if first("Span", item, LEN_1).is_some_and(|id| id.len() == 16)
+        && first("Span", item, LEN_2).is_some_and(|id| id.len() == 8)
+    {
+        return Some(Signal::Traces);
+    }
+    let mut walk = Walk::over("item", item);
+    while let Ok(Some(tag)) = walk.tag() {
+        match tag {
+            F64_1 | F64_11 | VAR_2 | LEN_6 | F32_8 => return Some(Signal::Logs),
+            // Gauge and sum; a log record's body is field 5 too, but its times and attributes tell first or instead.
+            LEN_7 | LEN_9 | LEN_11 | LEN_12 => return Some(Signal::Metrics),
+            _ => walk.skip(tag).ok()?,
+        }
+    }
+    Some(if first("Metric", item, LEN_1).is_some() { Signal::Metrics } else { Signal::Logs })
+}
+
+/// The walk over spans, with scratch lists for what must be read after a span's own attributes.
+struct Spans<'a, 'b> {
+    batch: &'b mut Batch<'a>,
+    events: Vec<&'a [u8]>,
+    links: Vec<&'a [u8]>,
+}
+
+impl<'a> Spans<'a, '_> {
+    fn resource_spans(&mut self, bytes: &'a [u8]) -> Result<(), Bad> {
+        let index = self.batch.resources.len();
+        self.batch.resources.push(ResourceIn::default());
+        let mut walk = Walk::over("ResourceSpans", bytes);
+        while let Some(tag) = walk.tag()? {
+            match tag {
+                LEN_1 => self.resource(index, walk.bytes(tag)?)?,
+                LEN_2 => self.scope_spans(index as u32, walk.bytes(tag)?)?,
+                LEN_3 => self.batch.resources[index].schema_url = walk.bytes(tag)?,
+                _ => walk.skip(tag)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn resource(&mut self, index: usize, bytes: &'a [u8]) -> Result<(), Bad> {
+        let from = self.reopen(self.batch.resources[index].attrs.clone());
+        let mut walk = Walk::over("Resource", bytes);
+        while let Some(tag) = walk.tag()? {
+            match tag {
+                LEN_1 => self.batch.attrs.push(walk.bytes(tag)?),
+                VAR_2 => self.batch.resources[index].dropped = walk.number(tag)? as u32,
+                _ => walk.skip(tag)?,
+            }
+        }
+        self.batch.resources[index].attrs = self.attrs_since(from);
+        Ok(())
+    }
+
+    fn scope_spans(&mut self, resource: u32, bytes: &'a [u8]) -> Result<(), Bad> {
+        let index = self.batch.scopes.len();
+        self.batch.scopes.push(ScopeIn::default());
+        let mut walk = Walk::over("ScopeSpans", bytes);
+        while let Some(tag) = walk.tag()? {
+            match tag {
+                LEN_1 => self.scope(index, walk.bytes(tag)?)?,
+                LEN_2 => self.span(resource, index as u32, walk.bytes(tag)?)?,
+                LEN_3 => self.batch.scopes[index].schema_url = walk.bytes(tag)?,
+                _ => walk.skip(tag)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn scope(&mut self, index: usize, bytes: &'a [u8]) -> Result<(), Bad> {
+        let from = self.reopen(self.batch.scopes[index].attrs.clone());
+        let mut walk = Walk::over("InstrumentationScope", bytes);
+        while let Some(tag) = walk.tag()? {
+            match tag {
+                LEN_1 => self.batch.scopes[index].name = walk.bytes(tag)?,
+                LEN_2 => self.batch.scopes[index].version = walk.bytes(tag)?,
+                LEN_3 => self.batch.attrs.push(walk.bytes(tag)?),
+                VAR_4 => self.batch.scopes[index].dropped = walk.number(tag)? as u32,
+                _ => walk.skip(tag)?,
+            }
+        }
+        self.batch.scopes[index].attrs = self.attrs_since(from);
+        Ok(())
+    }
+
+    fn span(&mut self, resource: u32, scope: u32, bytes: &'a [u8]) -> Result<(), Bad> {
+        const NONE: &[u8] = &[];
+        let from = self.batch.attrs.len();
+        self.events.clear();
+        self.links.clear();
+        let (mut trace, mut id, mut parent, mut name, mut trace_state) = (NONE, NONE, NONE, NONE, NONE);
+        let (mut status_code, mut status_message) = (0, NONE);
+        let (mut kind, mut start_ns, mut end_ns, mut flags, mut dropped) = (0, 0, 0, 0, [0; 3]);
+        let mut walk = Walk::over("Span", bytes);
+        while let Some(tag) = walk.tag()? {
+            match tag {
+                LEN_9 => self.batch.attrs.push(walk.bytes(tag)?),
+                LEN_1 => trace = walk.bytes(tag)?,
+                LEN_2 => id = walk.bytes(tag)?,
+                LEN_3 => trace_state = walk.bytes(tag)?,
+                LEN_4 => parent = walk.bytes(tag)?,
+                LEN_5 => name = walk.bytes(tag)?,
+                VAR_6 => kind = walk.number(tag)? as i32,
+                F64_7 => start_ns = walk.fixed64(tag)?,
+                F64_8 => end_ns = walk.fixed64(tag)?,
+                VAR_10 => dropped[0] = walk.number(tag)? as u32,
+                LEN_11 => self.events.push(walk.bytes(tag)?),
+                VAR_12 => dropped[1] = walk.number(tag)? as u32,
+                LEN_13 => self.links.push(walk.bytes(tag)?),
+                VAR_14 => dropped[2] = walk.number(tag)? as u32,
+                LEN_15 => {
+                    let mut status = Walk::over("Status", walk.bytes(tag)?);
+                    while let Some(tag) = status.tag()? {
+                        match tag {
+                            LEN_2 => status_message = status.bytes(tag)?,
+                            VAR_3 => status_code = status.number(tag)? as i32,
+                            _ => status.skip(tag)?,
+                        }
+                    }
+                }
+                F32_16 => flags = walk.fixed32(tag)?,
+                _ => walk.skip(tag)?,
+            }
+        }
+        let attrs = self.attrs_since(from);
+        let (Some(trace), Some(id), Ok(parent)) =
+            (TraceId::from_bytes(trace), SpanId::from_bytes(id), parent_of(parent))
+        else {
+            self.batch.attrs.truncate(from);
+            refuse(&mut self.batch.tally, name, trace, id, parent);
+            return Ok(());
+        };
+        let events = self.batch.events.len() as u32;
+        for index in 0..self.events.len() {
+            self.event(self.events[index])?;
+        }
+        let links = self.batch.links.len() as u32;
+        for index in 0..self.links.len() {
+            self.link(self.links[index])?;
+        }
+        self.batch.spans.push(SpanIn {
+            trace,
+            id,
+            parent,
+            name,
+            kind,
+            start_ns,
+            end_ns,
+            attrs,
+            events: events..self.batch.events.len() as u32,
+            links: links..self.batch.links.len() as u32,
+            resource,
+            scope,
+            status_code,
+            status_message,
+            trace_state,
+            flags,
+            dropped,
+        });
+        Ok(())
+    }
+
+    fn event(&mut self, bytes: &'a [u8]) -> Result<(), Bad> {
+        let from = self.batch.attrs.len();
+        let mut event = EventIn { time_ns: 0, name: &[], attrs: 0..0, dropped: 0 };
+        let mut walk = Walk::over("Event", bytes);
+        while let Some(tag) = walk.tag()? {
+            match tag {
+                F64_1 => event.time_ns = walk.fixed64(tag)?,
+                LEN_2 => event.name = walk.bytes(tag)?,
+                LEN_3 => self.batch.attrs.push(walk.bytes(tag)?),
+                VAR_4 => event.dropped = walk.number(tag)? as u32,
+                _ => walk.skip(tag)?,
+            }
+        }
+        event.attrs = self.attrs_since(from);
+        self.batch.events.push(event);
+        Ok(())
+    }
+
+    fn link(&mut self, bytes: &'a [u8]) -> Result<(), Bad> {
+        let from = self.batch.attrs.len();
+        let mut link = LinkIn { trace: &[], span: &[], trace_state: &[], flags: 0, attrs: 0..0, dropped: 0 };
+        let mut walk = Walk::over("Link", bytes);
+        while let Some(tag) = walk.tag()? {
+            match tag {
+                LEN_1 => link.trace = walk.bytes(tag)?,
+                LEN_2 => link.span = walk.bytes(tag)?,
+                LEN_3 => link.trace_state = walk.bytes(tag)?,
+                LEN_4 => self.batch.attrs.push(walk.bytes(tag)?),
+                VAR_5 => link.dropped = walk.number(tag)? as u32,
+                F32_6 => link.flags = walk.fixed32(tag)?,
+                _ => walk.skip(tag)?,
+            }
+        }
+        link.attrs = self.attrs_since(from);
+        self.batch.links.push(link);
+        Ok(())
+    }
+
+    fn attrs_since(&self, from: usize) -> Slice {
+        from as u32..self.batch.attrs.len() as u32
+    }
+
+    /// Where a message's attributes start; those of an earlier part of the same message (protobuf allows one to come
+    /// in pieces) are brought along, so that the range stays one piece.
+    fn reopen(&mut self, earlier: Slice) -> usize {
+        let from = self.batch.attrs.len();
+        self.batch.attrs.extend_from_within(earlier.start as usize..earlier.end as usize);
+        from
+    }
+}
+
+/// The parent a span names: none when the id is empty or all zero, wrong when it is neither that nor an id.
+fn parent_of(bytes: &[u8]) -> Result<Option<SpanId>, ()> {
+    if bytes.iter().all(|byte| *byte == 0) {
+        return Ok(None);
+    }
+    SpanId::from_bytes(bytes).map(Some).ok_or(())
+}
+
+/// Counts a refused span and keeps the first reason.
+#[cold]
+fn refuse(tally: &mut Tally, name: &[u8], trace: &[u8], id: &[u8], parent: &[u8]) {
+    tally.refused_spans += 1;
+    if tally.refusal.is_some() {
+        return;
+    }
+    let (field, expected, found) = if TraceId::from_bytes(trace).is_none() {
+        ("traceId", "16 bytes (32 hex digits), not all zero", trace)
+    } else if SpanId::from_bytes(id).is_none() {
+        ("spanId", "8 bytes (16 hex digits), not all zero", id)
+    } else {
+        ("parentSpanId", "8 bytes (16 hex digits) or none", parent)
+    };
+    let found = match found.len() {
+        0 => "none".to_owned(),
+        _ if found.iter().all(|byte| *byte == 0) => "only zeros".to_owned(),
+        length => format!("{length} bytes"),
+    };
+    let name: String = text::scrub(name).chars().take(80).collect();
+    tally.refusal = Some(format!("span {name:?}: {field}: expected {expected}, found {found}"));
+}
+
+fn resource_logs<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>, batch: &mut Batch<'a>) -> Result<(), Bad> {
+    let mut walk = Walk::over("ResourceLogs", bytes);
+    while let Some(tag) = walk.tag()? {
+        match tag {
+            LEN_2 => scope_logs(walk.bytes(tag)?, attrs, batch)?,
+            _ => walk.skip(tag)?,
+        }
+    }
+    Ok(())
+}
+
+fn scope_logs<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>, batch: &mut Batch<'a>) -> Result<(), Bad> {
+    // The scope decides what its records are; it is field 1, but may come after them.
+    let mut scope: &[u8] = &[];
+    let mut walk = Walk::over("ScopeLogs", bytes);
+    while let Some(tag) = walk.tag()? {
+        match tag {
+            LEN_1 => {
+                let mut inner = Walk::over("InstrumentationScope", walk.bytes(tag)?);
+                while let Some(tag) = inner.tag()? {
+                    match tag {
+                        LEN_1 => scope = inner.bytes(tag)?,
+                        _ => inner.skip(tag)?,
+                    }
+                }
+            }
+            _ => walk.skip(tag)?,
+        }
+    }
+    let mut walk = Walk::over("ScopeLogs", bytes);
+    while let Some(tag) = walk.tag()? {
+        match tag {
+            LEN_2 => {
+                let record = log_record(walk.bytes(tag)?, attrs)?;
+                logs::take(scope, &record, attrs, batch);
+            }
+            _ => walk.skip(tag)?,
+        }
+    }
+    Ok(())
+}
+
+fn log_record<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>) -> Result<logs::LogIn<'a>, Bad> {
+    attrs.clear();
+    let mut record = logs::LogIn::default();
+    let mut observed_ns = 0;
+    let mut walk = Walk::over("LogRecord", bytes);
+    while let Some(tag) = walk.tag()? {
+        match tag {
+            F64_1 => record.time_ns = walk.fixed64(tag)?,
+            LEN_5 => record.body = walk.bytes(tag)?,
+            LEN_6 => attrs.push(walk.bytes(tag)?),
+            LEN_9 => record.trace = walk.bytes(tag)?,
+            F64_11 => observed_ns = walk.fixed64(tag)?,
+            _ => walk.skip(tag)?,
+        }
+    }
+    if record.time_ns == 0 {
+        record.time_ns = observed_ns;
+    }
+    Ok(record)
+}
+
+/// Counts data points, level by level: request, resource, scope, metric, data.
+fn points(level: usize, bytes: &[u8]) -> Result<u64, Bad> {
+    const LEVELS: [&str; 5] = ["ExportMetricsServiceRequest", "ResourceMetrics", "ScopeMetrics", "Metric", "data"];
+    let mut count = 0;
+    let mut walk = Walk::over(LEVELS[level], bytes);
+    while let Some(tag) = walk.tag()? {
+        match (level, tag) {
+            (0, LEN_1) | (1 | 2, LEN_2) | (3, LEN_5 | LEN_7 | LEN_9 | LEN_10 | LEN_11) => {
+                count += points(level + 1, walk.bytes(tag)?)?;
+            }
+            (4, LEN_1) => {
+                walk.skip(tag)?;
+                count += 1;
+            }
+            _ => walk.skip(tag)?,
+        }
+    }
+    Ok(count)
+}
