@@ -41,6 +41,6 @@ pub mod lifecycle;
 pub mod pipeline;
 pub mod query;
 pub mod report;
-pub mod settings;
+//pub mod settings;
 pub mod source;
 pub mod store;
