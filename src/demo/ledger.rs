@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-use super::tally::Tally;
+pub use super::tally::{QueueTally, Samples, SelectionTally, Tally};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::{Outcome, Phase};
 

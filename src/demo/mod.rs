@@ -11,7 +11,7 @@ mod emit;
 pub mod export;
 pub mod ledger;
 mod sim;
-pub mod tally;
+mod tally;
 #[cfg(test)]
 mod tests;
 

@@ -128,7 +128,7 @@ pub struct Samples {
     pub n: u64,
     /// Their sum.
     pub sum: f64,
-    /// The first [`VALUES_KEPT`] values.
+    /// The first `VALUES_KEPT` (a million) values.
     pub values: Vec<f64>,
 }
 
