@@ -1,3 +1,4 @@
 pub mod lifecycle;
 pub mod source;
 pub mod store;
+pub mod view;
