@@ -3,8 +3,10 @@
 //!
 //! An unfinished or wrong text never widens the list: the last filter that could be read stays until the next one can.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
+use super::data::Data;
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::stage::{Outcome, Phase};
 
@@ -49,6 +51,43 @@ pub struct Completion {
 pub trait Words {
     /// Values of a field (`worker`, `session`, `model`) that begin with `start`, most useful first, at most `limit`.
     fn values(&self, field: &str, start: &str, limit: usize) -> Vec<String>;
+}
+
+/// The words of the newest requests.
+pub struct DataWords<'a>(pub &'a dyn Data);
+
+/// How many requests are looked at for words.
+const LOOKED_AT: usize = 2_000;
+
+impl Words for DataWords<'_> {
+    fn values(&self, field: &str, start: &str, limit: usize) -> Vec<String> {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        let mut add = |value: String| {
+            if !value.is_empty() && value.starts_with(start) {
+                *counts.entry(value).or_default() += 1;
+            }
+        };
+        for (_, facts) in self.0.newest().take(LOOKED_AT) {
+            match field {
+                "worker" => facts.legs.iter().filter_map(|leg| leg.worker()).for_each(|worker| add(worker.short())),
+                "session" if !facts.session_fallback => add(quoted(&facts.session_id)),
+                "model" => add(quoted(&facts.model)),
+                _ => {}
+            }
+        }
+        let mut values: Vec<(String, usize)> = counts.into_iter().collect();
+        values.sort_by(|(left, more), (right, less)| less.cmp(more).then_with(|| left.cmp(right)));
+        values.into_iter().take(limit).map(|(value, _)| value).collect()
+    }
+}
+
+/// A value as it must be written in a filter.
+pub fn quoted(value: &str) -> String {
+    if value.chars().any(|c| c.is_whitespace() || matches!(c, '"' | '\\')) {
+        format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        value.to_owned()
+    }
 }
 
 /// The fields that can be asked for, with what they mean.
@@ -125,9 +164,7 @@ impl Filter {
     pub fn matches(&self, facts: &Facts) -> bool {
         self.terms.iter().all(|term| match term {
             Term::Outcome(word) => facts.outcome_text().replace(' ', "_") == *word,
-            Term::Worker(name) => {
-                facts.legs.iter().filter_map(|leg| leg.worker()).any(|worker| worker.matches(name))
-            }
+            Term::Worker(name) => facts.legs.iter().filter_map(|leg| leg.worker()).any(|worker| worker.matches(name)),
             Term::Phase(phase) => facts.legs.iter().any(|leg| leg.phase == *phase),
             Term::Session(session) => facts.session_id.starts_with(session.as_str()),
             Term::Model(model) => facts.model.contains(model.as_str()),
@@ -175,10 +212,23 @@ fn unquote(at: usize, word: &str) -> Result<String, Problem> {
     Err(Problem { at, message: "expected a closing quote (\")".into() })
 }
 
+/// Where the last word starts.
+fn last_word(text: &str) -> usize {
+    text.len() - text.chars().rev().take_while(|c| !c.is_whitespace()).map(char::len_utf8).sum::<usize>()
+}
+
+/// The part of a text that can take effect while it is being typed: a last word that may still become a field's name
+/// waits for its colon.
+pub fn settled(text: &str) -> &str {
+    let start = last_word(text);
+    let unfinished = !text[start..].is_empty() && FIELDS.iter().any(|(name, _)| name.starts_with(&text[start..]));
+    text[..if unfinished { start } else { text.len() }].trim_end()
+}
+
 /// What could be typed at `cursor` (bytes), at most `limit`.
 pub fn complete(text: &str, cursor: usize, data: &dyn Words, limit: usize) -> Vec<Completion> {
     let before = text.get(..cursor).unwrap_or(text);
-    let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let start = last_word(before);
     let word = &before[start..];
     let replaces = start..before.len();
     let offer = |text: String, hint: &str| Completion { replaces: replaces.clone(), text, hint: hint.to_owned() };
@@ -217,7 +267,11 @@ mod tests {
 
     impl Words for None {
         fn values(&self, field: &str, start: &str, _: usize) -> Vec<String> {
-            ["7f3a:0", "7e01:0"].into_iter().filter(|v| field == "worker" && v.starts_with(start)).map(Into::into).collect()
+            ["7f3a:0", "7e01:0"]
+                .into_iter()
+                .filter(|v| field == "worker" && v.starts_with(start))
+                .map(Into::into)
+                .collect()
         }
     }
 
@@ -241,5 +295,6 @@ mod tests {
         assert_eq!(texts("x outcome:c"), ["outcome:cancelled"]);
         assert_eq!(texts("worker:7"), ["worker:7f3a:0", "worker:7e01:0"]);
         assert_eq!(texts("phase:p"), ["phase:prefill"]);
+        assert_eq!(["x outc", "x outcome:", "x q", ""].map(settled), ["x", "x outcome:", "x q", ""]);
     }
 }

@@ -37,6 +37,8 @@ impl Pieces for Pool {
     }
 }
 
+type Pairs<'a> = Vec<(&'a str, Value<'a>)>;
+
 /// A span to be kept.
 #[derive(Clone)]
 pub struct Def<'a> {
@@ -45,8 +47,8 @@ pub struct Def<'a> {
     pub name: &'a str,
     pub start_ns: u64,
     pub end_ns: u64,
-    pub attrs: Vec<(&'a str, Value<'a>)>,
-    pub events: Vec<(i64, &'a str, Vec<(&'a str, Value<'a>)>)>,
+    pub attrs: Pairs<'a>,
+    pub events: Vec<(i64, &'a str, Pairs<'a>)>,
     pub service: &'a str,
     pub dropped: [u32; 3],
 }
@@ -345,7 +347,8 @@ pub fn cluster() -> Fixture {
     lost.state = State::Lost;
     lost.marks.set(Marks::MISSING_PARENT);
     fixture.add(lost);
-    let mut failed = facts("66b9a331-0000-4000-8000-000000000003", 7_000, Some(Outcome::Failed), 5_000, two(0.1, "", 9.0));
+    let mut failed =
+        facts("66b9a331-0000-4000-8000-000000000003", 7_000, Some(Outcome::Failed), 5_000, two(0.1, "", 9.0));
     failed.marks.set(Marks::SKEW);
     failed.stream = stream(None);
     failed.mode = Mode::Core;
@@ -361,7 +364,8 @@ pub fn cluster() -> Fixture {
     });
     fixture.add(rejected);
     let migrated = migrated(&mut fixture);
-    let mut cancelled = facts("9b9f5578-0000-4000-8000-000000000005", 1_100, Some(Outcome::Cancelled), 96, two(0.1, "", 0.0));
+    let mut cancelled =
+        facts("9b9f5578-0000-4000-8000-000000000005", 1_100, Some(Outcome::Cancelled), 96, two(0.1, "", 0.0));
     cancelled.ttft_ns = Some((21 * MS, Origin::Span));
     cancelled.stream = stream(Some(31));
     cancelled.session_fallback = true;
@@ -390,7 +394,8 @@ fn migrated(fixture: &mut Fixture) -> RequestKey {
     about.skew_ns = MS / 5;
     let key = fixture.add(about);
     let text = Value::Str;
-    let bridge = [("code.file.path", text("/opt/dynamo/lib/runtime/src/telemetry.rs")), ("busy_ns", Value::Int(229_846))];
+    let bridge =
+        [("code.file.path", text("/opt/dynamo/lib/runtime/src/telemetry.rs")), ("busy_ns", Value::Int(229_846))];
     let common = [
         ("dynamo.request.id", text(id)),
         ("dynamo.instance.id", text("frontend-0")),
@@ -403,7 +408,11 @@ fn migrated(fixture: &mut Fixture) -> RequestKey {
         ("dynamo.request.terminal.error", text("false")),
         ("dynamo.request.terminal.timestamp_unix_ns", text("1796003599900000000")),
     ]);
-    root.events.push((1_899 * MS as i64, "request completed", vec![("status", text("success")), ("elapsed_ms", text("1899"))]));
+    root.events.push((
+        1_899 * MS as i64,
+        "request completed",
+        vec![("status", text("success")), ("elapsed_ms", text("1899"))],
+    ));
     let spans = vec![
         def(1, 0, "http-request", 0.0, 500.0).with(&bridge).with(&[("method", text("POST"))]),
         root,
@@ -448,10 +457,8 @@ fn migrated(fixture: &mut Fixture) -> RequestKey {
             ("dynamo.dispatch.result", text("accepted")),
             ("dynamo.request.attempt", text("1")),
         ]),
-        def(11, 2, "response.streaming", 60.0, 1900.1).with(&[
-            ("dynamo.stream.events", text("512")),
-            ("dynamo.stage.outcome", text("success")),
-        ]),
+        def(11, 2, "response.streaming", 60.0, 1900.1)
+            .with(&[("dynamo.stream.events", text("512")), ("dynamo.stage.outcome", text("success"))]),
     ];
     for span in spans {
         fixture.span(key, span);

@@ -54,7 +54,7 @@ pub fn duration(ns: u64) -> String {
     let (ms, seconds) = (ns as f64 / 1e6, ns / 1_000_000_000);
     match ns {
         0 => "0".into(),
-        ..50_000 => format!("{} µs", (ns as f64 / 1e3).max(0.1).ceil()),
+        1..50_000 => format!("{} µs", (ns as f64 / 1e3).max(0.1).ceil()),
         ..9_950_000 => format!("{ms:.1} ms"),
         ..999_500_000 => format!("{ms:.0} ms"),
         ..59_950_000_000 => format!("{:.1} s", ns as f64 / 1e9),

@@ -65,8 +65,6 @@ pub struct Part {
 pub struct Header {
     /// The figures.
     pub parts: Vec<Part>,
-    /// The newest notice, and how many there are.
-    pub notice: Option<(String, usize)>,
 }
 
 /// How many spans came a second, over the last seconds. Sampled when a frame is made, at most four times a second.
@@ -154,11 +152,8 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, now_n
         add(3, long, short, false);
     }
     if let Some(loading) = &vitals.loading {
-        let done = if loading.total > 0 {
-            format::percent(loading.read, loading.total)
-        } else {
-            format::bytes(loading.read)
-        };
+        let done =
+            if loading.total > 0 { format::percent(loading.read, loading.total) } else { format::bytes(loading.read) };
         let long = vec![
             Piece::dim("reading "),
             Piece::plain(&loading.name),
@@ -172,8 +167,7 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, now_n
     let long = vec![Piece::new(plot, Tone::Accent), Piece::plain(format!(" {rate}")), Piece::dim(" spans/s")];
     add(4, long, vec![Piece::plain(&rate), Piece::dim("/s")], false);
     let (total, live) = (format::count(standing.total), format::count(standing.in_flight));
-    let long =
-        vec![Piece::plain(&total), Piece::dim(" requests · "), Piece::plain(&live), Piece::dim(" in flight")];
+    let long = vec![Piece::plain(&total), Piece::dim(" requests · "), Piece::plain(&live), Piece::dim(" in flight")];
     let short = vec![Piece::plain(&total), Piece::dim(" req "), Piece::plain(&live), Piece::dim(" live")];
     add(1, long, short, false);
     let (held_text, limit_text) = (format::bytes(held as u64), format::bytes(limit as u64));
@@ -183,6 +177,11 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, now_n
     add(5, long, vec![Piece::new(format!("{}/{}M", mib(held), mib(limit)), tone)], false);
     let (long, short) = lost(vitals, counts);
     add(2, long, short, false);
+    if !vitals.notices.is_empty() {
+        let count = format::count(vitals.notices.len() as u64);
+        let long = vec![Piece::new(format!("! {count}"), Tone::Warn), Piece::dim(" notices")];
+        add(3, long, vec![Piece::new(format!("!{count}"), Tone::Warn)], false);
+    }
     match pace {
         Pace::Live => add(1, vec![Piece::new("LIVE", Tone::Good)], vec![Piece::new("LIVE", Tone::Good)], true),
         Pace::Paused { newer } => {
@@ -192,8 +191,7 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, now_n
     }
     let last = vitals.last_arrival_ns.map_or("nothing yet".into(), format::clock);
     add(6, vec![Piece::dim(&last)], vec![Piece::dim(last)], true);
-    let notice = vitals.notices.last().map(|newest| (newest.clone(), vitals.notices.len()));
-    Header { parts, notice }
+    Header { parts }
 }
 
 /// `● grpc 127.0.0.1:4317 · http :4318`, with a mark on every address that others can reach.

@@ -78,10 +78,10 @@ macro_rules! columns {
 
 columns! {
     Age "age" "time since it began" 6..7 rank 0 right age, |f, _| SortValue::Number(f.start_ns as f64);
-    Request "request" "request id" 8..36 rank 0 left request, |f, _| text(&f.request_id);
+    Request "request" "request id" 8..8 rank 0 left request, |f, _| text(&f.request_id);
     Session "session" "agent session" 8..14 rank 9 left session, |f, _| text(if f.session_fallback { "" } else { &f.session_id });
     Model "model" "model asked for" 10..24 rank 11 left model, |f, _| text(&f.model);
-    Outcome "outcome" "how it ended, as the root says" 11..14 rank 0 left |f, _| standing_piece(f), |f, _| text(f.outcome_text());
+    Outcome "outcome" "how it ended, as the root says" 13..14 rank 0 left |f, _| standing_piece(f), |f, _| text(f.outcome_text());
     Attempts "att" "dispatch attempts" 3..3 rank 7 right attempts, |f, _| SortValue::Number(f64::from(f.attempts()));
     Queued "queued" "wait in the router's queue, all legs" 7..9 rank 2 right queued, |f, _| number(f.queue_wait_ns());
     Deferred "deferred" "why it was deferred or refused" 12..20 rank 8 left deferred, |f, _| f.reason().map_or(SortValue::None, text);
@@ -202,7 +202,8 @@ fn margin(facts: &Facts, _: u64) -> Piece {
             let best = choice.best.and_then(|best| best.cost);
             margin_piece(margin, best, choice.eligible.or(choice.candidates))
         }
-        None if facts.legs.is_empty() || !is_kv(facts) => absent(facts, Nothing::NoSuch),
+        // Refused or left while queued: no selection follows (spec lifecycle-spans §3).
+        None if !is_kv(facts) || facts.legs.iter().all(|leg| leg.dispatch.is_none()) => absent(facts, Nothing::NoSuch),
         None if facts.layout == Layout::Base => absent(facts, Nothing::Layout(Layout::Base)),
         None => absent(facts, Nothing::Missing),
     }
@@ -297,7 +298,7 @@ pub fn fit(width: u16, gap: u16) -> Vec<Fitted> {
     let mut spare = width.saturating_sub(needed(&chosen));
     let mut fitted: Vec<Fitted> =
         chosen.into_iter().map(|column| Fitted { column, width: column.width.min(width) }).collect();
-    // Everything gets a little before the ids take the rest.
+    // Everything gets a little before anything gets much; whole ids come last.
     for step in [2, 6, u16::MAX] {
         for each in &mut fitted {
             let more = (each.column.most - each.column.width.min(each.column.most)).min(step);
@@ -305,8 +306,16 @@ pub fn fit(width: u16, gap: u16) -> Vec<Fitted> {
             (each.width, spare) = (each.width + more, spare - more);
         }
     }
+    if let Some(id) = fitted.iter_mut().find(|each| each.column.id == ColumnId::Request)
+        && spare >= WHOLE_ID - id.width.min(WHOLE_ID)
+    {
+        id.width = WHOLE_ID;
+    }
     fitted
 }
+
+/// Display columns of a whole request id; anything between eight and this shows eight.
+const WHOLE_ID: u16 = 36;
 
 /// One row on screen.
 #[derive(Clone, Debug, PartialEq)]
@@ -325,8 +334,12 @@ pub fn row(key: RequestKey, facts: &Facts, columns: &[Fitted], now_ns: u64) -> R
         .iter()
         .map(|fitted| {
             let mut cell = (fitted.column.cell)(facts, now_ns);
-            if fitted.column.id == ColumnId::Request && fitted.width < 36 && !facts.request_id.is_empty() {
-                cell.text = cell.text.chars().take(usize::from(fitted.width)).collect();
+            if fitted.column.id == ColumnId::Request && fitted.width < WHOLE_ID && !facts.request_id.is_empty() {
+                cell.text = format::short_id(&cell.text);
+            }
+            // Where both workers of a moved leg have no room, the last one says that there was another.
+            if let Some(at) = cell.text.find('↷').filter(|_| cell.text.chars().count() > usize::from(fitted.width)) {
+                cell.text.drain(..at);
             }
             cell
         })

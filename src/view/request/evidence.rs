@@ -15,14 +15,7 @@ static EXPECTED: &[(Stage, &[Field])] = &[
     (Stage::Root, &[Field::Outcome, Field::TerminalError, Field::TerminalTime]),
     (
         Stage::Queue,
-        &[
-            Field::QueueClass,
-            Field::QueuePolicy,
-            Field::DepthIn,
-            Field::DepthOut,
-            Field::Deferred,
-            Field::QueueOutcome,
-        ],
+        &[Field::QueueClass, Field::QueuePolicy, Field::DepthIn, Field::DepthOut, Field::Deferred, Field::QueueOutcome],
     ),
     (Stage::Selection, &[Field::Candidates, Field::Eligible, Field::Filtered, Field::SelectedWorker, Field::Margin]),
     (Stage::Dispatch, &[Field::DispatchRoute, Field::DispatchPhase, Field::DestinationWorker, Field::DispatchResult]),
@@ -117,7 +110,10 @@ fn candidates(value: Value<'_>, span: &SpanView<'_>) -> Vec<Detail> {
     let rows: Option<Vec<serde_json::Map<String, serde_json::Value>>> =
         value.as_str().and_then(|text| serde_json::from_str(text).ok());
     let Some(rows) = rows else {
-        return vec![Detail::new("candidates", vec![Piece::new("not a list of candidates: see attributes", Tone::Warn)])];
+        return vec![Detail::new(
+            "candidates",
+            vec![Piece::new("not a list of candidates: see attributes", Tone::Warn)],
+        )];
     };
     let number = |row: &serde_json::Map<String, serde_json::Value>, field: &str| {
         row.get(field).and_then(|value| value.as_f64().or_else(|| value.as_str()?.parse().ok()))
@@ -134,11 +130,10 @@ fn candidates(value: Value<'_>, span: &SpanView<'_>) -> Vec<Detail> {
     let most = rows.iter().filter_map(|row| number(row, "score")).fold(0.0, f64::max);
     let mut details = vec![Detail::heading(format!("Candidates  {} shown, lowest cost first", rows.len()))];
     for row in &rows {
-        let who = id(row, "worker_id").map(|id_| Worker {
-            id: id_,
-            rank: id(row, "dp_rank").and_then(|rank| u32::try_from(rank).ok()),
-        });
-        let is_chosen = row.get("selected").and_then(serde_json::Value::as_bool).unwrap_or(who.is_some() && who == chosen);
+        let who = id(row, "worker_id")
+            .map(|id_| Worker { id: id_, rank: id(row, "dp_rank").and_then(|rank| u32::try_from(rank).ok()) });
+        let is_chosen =
+            row.get("selected").and_then(serde_json::Value::as_bool).unwrap_or(who.is_some() && who == chosen);
         let name = who.map_or("?".into(), |who| worker(who.id, who.rank));
         let sign = if is_chosen { "▸" } else { " " };
         let said = [(is_chosen, "chosen"), (who.is_some() && who == best, "best")];

@@ -58,11 +58,7 @@ pub fn tree_summary(request: &RequestView<'_>) -> String {
     let plural = |count: usize, one: &str, many: &str| {
         format!("{} {}", format::count(count as u64), if count == 1 { one } else { many })
     };
-    format!(
-        "{} · {}",
-        plural(request.spans.len(), "span", "spans"),
-        plural(processes.len(), "process", "processes")
-    )
+    format!("{} · {}", plural(request.spans.len(), "span", "spans"), plural(processes.len(), "process", "processes"))
 }
 
 #[cfg(test)]
@@ -150,7 +146,7 @@ mod tests {
         has(&lacking(&fixture, Stage::Preprocessing), "checkpoint: missing although expected");
         has(&lacking(&fixture, Stage::Dispatch), "route: missing although expected");
         has(&lacking(&fixture, Stage::Queue), "depth on entering: 9");
-        has(&lacking(&fixture, Stage::Selection), "chosen worker: 7f38 (9167075440562208768)");
+        has(&lacking(&fixture, Stage::Selection), "chosen worker: 7f37 (9167075440562208768)");
         fixture.facts_mut(key).mode = Mode::Core;
         has(&lacking(&fixture, Stage::Preprocessing), "checkpoint: not recorded in core mode");
         fixture.facts_mut(key).layout = Layout::Base;

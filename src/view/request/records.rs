@@ -2,9 +2,9 @@
 //! is incomplete and why (field case B45).
 
 use super::detail::{Detail, Opens};
+use crate::lifecycle::facts::State;
 use crate::lifecycle::record::{Record, RecordBody, RequestEnd};
 use crate::lifecycle::request::RequestView;
-use crate::lifecycle::facts::State;
 use crate::view::{Nothing, Piece, Tone, format};
 
 /// The rows of all records; when there is none, which kind of nothing that is.
