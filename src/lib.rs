@@ -44,3 +44,5 @@ pub mod report;
 //pub mod settings;
 pub mod source;
 pub mod store;
+pub mod tui;
+pub mod view;
