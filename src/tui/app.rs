@@ -77,8 +77,18 @@ impl ExitReason {
 
 /// Where the data is. One look holds it for as long as a frame needs, not longer.
 pub trait Hub {
-    /// Shows the data, up to date at `now_ns`; `pin` is the request not to be evicted.
-    fn look(&self, now_ns: u64, pin: Option<RequestKey>, see: &mut dyn FnMut(&dyn Data, &Vitals));
+    /// Shows the data as it is at the time of the look.
+    fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals));
+}
+
+/// What a look at the data is for.
+pub struct Look<'a> {
+    /// The present, nanoseconds since the epoch.
+    pub now_ns: u64,
+    /// The request not to be evicted.
+    pub pin: Option<RequestKey>,
+    /// The filter in force.
+    pub filter: &'a Filter,
 }
 
 /// What the loop needs of its terminal beside drawing.
@@ -189,8 +199,8 @@ impl<'a> App<'a> {
 
     /// Lets the top layer act on the data, then does what it asks for.
     fn with_top(&mut self, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
-        let (hub, now_ns, pin) = (self.hub, (self.clock)(), self.pin());
-        hub.look(now_ns, pin, &mut |live, vitals| {
+        let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
+        hub.look(&Look { now_ns, pin, filter: &filter }, &mut |live, vitals| {
             let Some(mut top) = self.layers.pop() else { return };
             // Several keys in one frame: each finds what the one before made.
             if self.stale {
@@ -247,11 +257,11 @@ impl<'a> App<'a> {
     /// Brings everything up to date for a screen of this size.
     fn refresh(&mut self, area: Rect) {
         self.area = area;
-        let (hub, now_ns, pin) = (self.hub, (self.clock)(), self.pin());
+        let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
         if self.message.as_ref().is_some_and(|(_, until)| now_ns >= *until) {
             self.message = None;
         }
-        hub.look(now_ns, pin, &mut |live, vitals| {
+        hub.look(&Look { now_ns, pin, filter: &filter }, &mut |live, vitals| {
             self.meter.sample(live.counts().spans_received, now_ns);
             let pace = match &self.frozen {
                 Some(frozen) => Pace::Paused { newer: frozen.newer(live) },
@@ -284,7 +294,7 @@ impl<'a> App<'a> {
         }
         let place = self.layers.last().map_or(Place::Live, |layer| layer.place());
         let message = self.message.as_ref().map(|(text, _)| text.as_str());
-        if area.height > 2 && (place != Place::FilterLine || message.is_some()) {
+        if area.height > 2 && place != Place::FilterLine {
             let last = Rect { y: area.bottom() - 1, height: 1, ..area };
             super::layers::clear(buf, last);
             footer::draw(buf, last, place, message, &self.theme);

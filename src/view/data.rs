@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::filter::Filter;
 use crate::lifecycle::facts::{Facts, State};
 use crate::lifecycle::request::{RequestKey, RequestView};
 use crate::store::{Counts, Standing, Store};
@@ -20,12 +21,27 @@ pub trait Data {
     fn memory(&self) -> (usize, usize);
     /// The requests, newest first.
     fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_>;
+    /// The requests that pass a filter, when that set is kept up to date already; `None`: every request must be asked.
+    fn passing(&self, filter: &Filter) -> Option<Passing<'_>> {
+        let _ = filter;
+        None
+    }
     /// The facts of a request; follows joins.
     fn facts(&self, key: RequestKey) -> Option<&Facts>;
     /// The whole request; follows joins.
     fn request(&self, key: RequestKey) -> Option<RequestView<'_>>;
     /// What the key means now, after joins.
     fn resolve(&self, key: RequestKey) -> Option<RequestKey>;
+}
+
+/// See [`Data::passing`].
+pub struct Passing<'a> {
+    /// How many there are.
+    pub len: usize,
+    /// Whether every request has been asked.
+    pub whole: bool,
+    /// The requests, newest first.
+    pub newest: Box<dyn Iterator<Item = RequestKey> + 'a>,
 }
 
 impl Data for Store {
@@ -43,6 +59,11 @@ impl Data for Store {
     }
     fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_> {
         Box::new(self.requests().rev())
+    }
+    fn passing(&self, filter: &Filter) -> Option<Passing<'_>> {
+        let lens = self.lens();
+        let same = lens.query() == filter.query() && lens.window_ns().is_none();
+        same.then(|| Passing { len: lens.len(), whole: lens.is_whole(), newest: Box::new(lens.members().rev()) })
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {
         self.facts(key)

@@ -64,12 +64,15 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// An age given in nanoseconds, for a narrow column: `0.4s`, `12s`, `2m05s`.
+/// An age given in nanoseconds, for a narrow column: `0.4s`, `12s`, `2m`, `3h`, `9d`. Coarse, so that it stays right for
+/// as long as it is coarse.
 pub fn age(ns: u64) -> String {
     match ns / 1_000_000_000 {
         0..10 => format!("{:.1}s", ns as f64 / 1e9),
         seconds @ 10..60 => format!("{seconds}s"),
-        _ => duration(ns),
+        seconds @ 60..3600 => format!("{}m", seconds / 60),
+        seconds @ 3600..86_400 => format!("{}h", seconds / 3600),
+        seconds => format!("{}d", seconds / 86_400),
     }
 }
 
@@ -134,7 +137,7 @@ mod tests {
             [0, 3900, 100_000, 412_000_000, 1_900_000_000, 125_000_000_000, 11_520_000_000_000, u64::MAX].map(duration),
             ["0", "4 µs", "0.1 ms", "412 ms", "1.9 s", "2m05s", "3h12m", "213503d23h"]
         );
-        assert_eq!([400_000_000, 12_400_000_000, 125_000_000_000].map(age), ["0.4s", "12s", "2m05s"]);
+        assert_eq!([400_000_000, 12_400_000_000, 125_000_000_000].map(age), ["0.4s", "12s", "2m"]);
         assert_eq!([offset(200_000), offset(-3_000_000_000)], ["+0.2 ms", "−3.0 s"]);
         assert_eq!([12.5, 812.26, 12_345.6, 0.0].map(cost), ["12.50", "812.3", "12,346", "0.00"]);
         assert_eq!([percent(31, 100), percent(3, 100), percent(0, 5), percent(1, 0)], ["31 %", "3.0 %", "0 %", "–"]);

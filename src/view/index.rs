@@ -1,14 +1,15 @@
 //! Which requests the list holds and in what order.
 //!
-//! The plain order (newest first, no filter) is read straight from the store, so it costs what is on screen. A filter or
-//! a sort needs every request once: that is done when either changes, and again when new data came and enough
-//! time has passed that looking stays a small share of the work. Owns: filtering, sorting, positions. Keeps out: rows.
+//! Newest first is read straight from the store, filtered or not, so it costs what is on screen. Any other order needs
+//! every request once: that is done when filter or order change, and again when new data came and enough time has passed
+//! that looking stays a small share of the work. Owns: sorting, positions. Keeps out: rows.
 
 use std::cmp::Ordering;
 
 use super::data::Data;
 use super::filter::Filter;
 use super::list::{COLUMNS, ColumnId, SortValue};
+use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::RequestKey;
 
 /// How the list is sorted.
@@ -27,7 +28,7 @@ impl Default for Sort {
 }
 
 impl Sort {
-    fn is_plain(self) -> bool {
+    fn is_newest_first(self) -> bool {
         self == Self::default()
     }
 }
@@ -40,9 +41,22 @@ pub struct Index {
     version: Option<u64>,
     built_at_ns: u64,
     cost_ns: u64,
-    /// `None` in the plain order.
-    keys: Option<Vec<RequestKey>>,
-    total: u64,
+    order: Order,
+    len: usize,
+    /// Whether requests are left that the filter has not been asked of.
+    asking: bool,
+}
+
+/// Where the order comes from.
+#[derive(Default)]
+enum Order {
+    /// All requests, as the store has them.
+    #[default]
+    All,
+    /// Those that pass, as the store keeps them.
+    Passing,
+    /// As listed here.
+    Listed(Vec<RequestKey>),
 }
 
 /// The share of time spent on rebuilding a filtered or sorted list, as its inverse.
@@ -51,9 +65,17 @@ const REST: u64 = 8;
 impl Index {
     /// Brings the index up to date when it is worth it; `clock` measures what that costs.
     pub fn refresh(&mut self, data: &dyn Data, filter: &Filter, sort: Sort, now_ns: u64, clock: &dyn Fn() -> u64) {
-        self.total = data.standing().total;
-        if sort.is_plain() && filter.is_empty() {
-            (self.sort, self.filter, self.keys, self.version) = (sort, filter.clone(), None, None);
+        let passing = data.passing(filter);
+        self.asking = passing.as_ref().is_some_and(|passing| !passing.whole);
+        if sort.is_newest_first()
+            && let Some((order, len)) = match &passing {
+                _ if filter.is_empty() => Some((Order::All, data.standing().total as usize)),
+                Some(passing) => Some((Order::Passing, passing.len)),
+                None => None,
+            }
+        {
+            (self.sort, self.filter, self.order, self.len) = (sort, filter.clone(), order, len);
+            self.version = None;
             return;
         }
         let asked_anew = self.sort != sort || self.filter != *filter || self.version.is_none();
@@ -63,7 +85,10 @@ impl Index {
         }
         let started = clock();
         let column = COLUMNS.iter().find(|column| column.id == sort.column).unwrap_or(&COLUMNS[0]);
-        let found = data.newest().filter(|(_, facts)| filter.matches(facts));
+        let found: Box<dyn Iterator<Item = (RequestKey, &Facts)>> = match passing {
+            Some(passing) => Box::new(passing.newest.filter_map(|key| Some((key, data.facts(key)?)))),
+            None => Box::new(data.newest().filter(|(key, facts)| filter.matches(*key, facts, data))),
+        };
         let keys: Vec<RequestKey> = if column.id == ColumnId::Age {
             let mut keys: Vec<_> = found.map(|(key, _)| key).collect();
             if sort.reversed {
@@ -76,39 +101,42 @@ impl Index {
             rows.sort_by(|(left, _), (right, _)| left.compare(right, sort.reversed));
             rows.into_iter().map(|(_, key)| key).collect()
         };
-        (self.sort, self.filter, self.keys, self.version) = (sort, filter.clone(), Some(keys), Some(data.version()));
+        (self.sort, self.filter, self.version) = (sort, filter.clone(), Some(data.version()));
+        (self.len, self.order) = (keys.len(), Order::Listed(keys));
         (self.built_at_ns, self.cost_ns) = (now_ns, clock().saturating_sub(started));
     }
 
-    /// Whether data has come that the index does not show yet.
+    /// Whether there is something that the index does not show yet.
     pub fn is_behind(&self, data: &dyn Data) -> bool {
-        self.keys.is_some() && self.version != Some(data.version())
+        self.asking || (matches!(self.order, Order::Listed(_)) && self.version != Some(data.version()))
     }
 
     /// How many requests the list has.
     pub fn len(&self) -> usize {
-        self.keys.as_ref().map_or(self.total as usize, Vec::len)
+        self.len
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
+    }
+
+    fn walk<'a>(&'a self, data: &'a dyn Data) -> Box<dyn Iterator<Item = RequestKey> + 'a> {
+        match &self.order {
+            Order::All => Box::new(data.newest().map(|(key, _)| key)),
+            Order::Passing => data.passing(&self.filter).map_or(Box::new(std::iter::empty()), |passing| passing.newest),
+            Order::Listed(keys) => Box::new(keys.iter().copied()),
+        }
     }
 
     /// The requests from `top` on, at most `count`. Requests that are gone leave no gap.
     pub fn keys(&self, data: &dyn Data, top: usize, count: usize) -> Vec<RequestKey> {
-        match &self.keys {
-            None => data.newest().skip(top).take(count).map(|(key, _)| key).collect(),
-            Some(keys) => keys.iter().skip(top).filter_map(|key| data.resolve(*key)).take(count).collect(),
-        }
+        self.walk(data).skip(top).filter_map(|key| data.resolve(key)).take(count).collect()
     }
 
     /// Where a request stands; `None` when it is not in the list.
     pub fn position(&self, data: &dyn Data, key: RequestKey) -> Option<usize> {
-        match &self.keys {
-            None => data.newest().position(|(other, _)| other == key),
-            Some(keys) => keys.iter().position(|other| *other == key),
-        }
+        self.walk(data).position(|other| other == key)
     }
 }
 

@@ -36,6 +36,9 @@ pub fn outcomes(standing: &Standing) -> Vec<Count> {
         filter,
     };
     let word = |outcome| if outcome == Outcome::TimedOut { "timed out" } else { Outcome::word(outcome) };
+    // What has ended without a root: completions, requests whose root was lost. In flight is in the header.
+    let rootless = standing.without_root.saturating_sub(standing.in_flight);
+    let without = (rootless > 0).then(|| row("no root", "·", Tone::Plain, rootless, "outcome:\"no root\"".into()));
     Outcome::ALL
         .into_iter()
         .zip(standing.by_outcome)
@@ -43,5 +46,20 @@ pub fn outcomes(standing: &Standing) -> Vec<Count> {
             let filter = format!("outcome:{}", outcome.word());
             row(word(outcome), outcome_sign(outcome), outcome_tone(outcome), count, filter)
         })
+        .chain(without)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_is_counted_once_here_or_in_flight() {
+        let standing = Standing { by_outcome: [3, 1, 0, 0, 0, 0], in_flight: 2, without_root: 5, lost: 1, total: 9 };
+        let counts = outcomes(&standing);
+        assert_eq!(counts.iter().map(|count| count.count).sum::<u64>() + standing.in_flight, standing.total);
+        assert_eq!((counts[0].share, counts[2].tone), (0.75, Tone::Dim));
+        assert_eq!(counts.last().map(|count| (count.word, count.count)), Some(("no root", 3)));
+    }
 }

@@ -10,7 +10,7 @@ use crate::tui::action::{Action, Place};
 use crate::tui::theme::{Role, Theme};
 use crate::tui::widgets::text::{At, paint, put, width};
 use crate::view::Tone;
-use crate::view::filter::{Completion, DataWords, complete, settled};
+use crate::view::filter::{Completion, complete, settled};
 
 /// The filter line.
 pub struct FilterLine {
@@ -42,12 +42,11 @@ impl FilterLine {
     }
 
     fn offer(&mut self, scene: &Scene<'_>) {
-        self.offers = complete(self.input.value(), self.byte_cursor(), &DataWords(scene.data), OFFERS);
+        self.offers = complete(self.input.value(), self.byte_cursor(), scene.data, OFFERS);
         self.cursor = self.cursor.min(self.offers.len().saturating_sub(1));
     }
 
-    /// Edits the text; false when the key does not edit.
-    pub fn edit(&mut self, request: InputRequest) {
+    fn edit(&mut self, request: InputRequest) {
         self.input.handle(request);
     }
 }
@@ -63,9 +62,8 @@ impl Layer for FilterLine {
 
     fn on(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
         match action {
-            Action::Accept if scene.env.unread.is_some() => {
-                return vec![Command::Say("this is no filter yet: finish it, or Esc to go back".into())];
-            }
+            // What is wrong stands in the line; it is not kept until it is mended.
+            Action::Accept if scene.env.unread.is_some() => {}
             Action::Accept => return vec![Command::Filter(self.input.value().trim_end().to_owned()), Command::Pop],
             Action::Back => return vec![Command::Filter(self.before.clone()), Command::Pop],
             Action::Clear => {
@@ -75,11 +73,11 @@ impl Layer for FilterLine {
             Action::Complete => {
                 if let Some(offer) = self.offers.get(self.cursor) {
                     let mut text = self.input.value().to_owned();
-                    let closed = !offer.text.ends_with(':');
-                    let end = offer.replaces.end.min(text.len());
+                    let closed = !offer.text.ends_with([':', '=', '<', '>']);
+                    let end = offer.replace.end.min(text.len());
                     let insert = format!("{}{}", offer.text, if closed && end == text.len() { " " } else { "" });
-                    let at = offer.replaces.start + insert.len();
-                    text.replace_range(offer.replaces.start.min(end)..end, &insert);
+                    let at = offer.replace.start + insert.len();
+                    text.replace_range(offer.replace.start.min(end)..end, &insert);
                     let cursor = text[..at.min(text.len())].chars().count();
                     self.input = Input::new(text).with_cursor(cursor);
                     return self.changed(scene);
@@ -144,7 +142,7 @@ impl Layer for FilterLine {
         }
         let rows = (self.offers.len() as u16).min(last);
         let labels = self.offers.iter().map(|offer| width(&offer.text)).max().unwrap_or(0) + 2;
-        let hints = self.offers.iter().map(|offer| width(&offer.hint)).max().unwrap_or(0);
+        let hints = self.offers.iter().map(|offer| width(&offer.doc)).max().unwrap_or(0);
         let popup = Rect {
             x: area.x + width(PROMPT).min(area.width),
             y: area.y + last - rows,
@@ -155,7 +153,7 @@ impl Layer for FilterLine {
         for (index, offer) in (0..rows).zip(&self.offers) {
             let at = At::row(popup, index);
             put(buf, at, &offer.text, theme.tone(Tone::Accent));
-            put(buf, at.after(labels), &offer.hint, theme.tone(Tone::Dim));
+            put(buf, at.after(labels), &offer.doc, theme.tone(Tone::Dim));
             if usize::from(index) == self.cursor {
                 paint(buf, at, theme.role(Role::Cursor));
             }

@@ -41,6 +41,9 @@ pub struct Live {
     stays_right: Option<Duration>,
 }
 
+/// When a filtered or sorted list that was left behind is looked at again.
+const CATCH_UP: Duration = Duration::from_millis(250);
+
 /// Where the parts of the screen are.
 struct Areas {
     header: Rect,
@@ -171,13 +174,14 @@ impl Layer for Live {
             State::InFlight => 0,
             _ => now_ns.saturating_sub(facts.start_ns),
         });
-        self.stays_right = match youngest.min() {
+        let ages = match youngest.min() {
             _ if scene.env.paused => None,
             Some(..60_000_000_000) => Some(Duration::from_secs(1)),
             Some(..3_600_000_000_000) => Some(Duration::from_secs(60)),
-            _ if self.index.is_behind(data) => Some(Duration::from_secs(1)),
             _ => None,
         };
+        let behind = self.index.is_behind(data).then_some(CATCH_UP);
+        self.stays_right = [ages, behind].into_iter().flatten().min();
         self.outcomes = crate::view::outcomes::outcomes(&data.standing());
         let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading) {
             (false, _) => "no request passes the filter".to_owned(),

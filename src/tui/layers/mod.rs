@@ -19,7 +19,7 @@ use super::action::{Action, Place};
 use super::theme::Theme;
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
-use crate::view::filter::{Filter, Problem};
+use crate::view::filter::{Error, Filter};
 use crate::view::header::{Header, Vitals};
 use crate::view::index::Sort;
 
@@ -29,7 +29,7 @@ pub struct Env {
     /// The filter that holds.
     pub filter: Filter,
     /// What is typed, when it is not (yet) a filter, and why.
-    pub unread: Option<(String, Problem)>,
+    pub unread: Option<(String, Error)>,
     /// Whether what is shown is frozen.
     pub paused: bool,
     /// The header of this frame.

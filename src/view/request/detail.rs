@@ -252,10 +252,10 @@ pub fn whole(request: &RequestView<'_>, node: NodeId, opens: Opens) -> Option<Wh
     }
 }
 
-/// A span as OTLP JSON, ready to be sent again.
+/// A span as OTLP JSON.
 pub fn raw(request: &RequestView<'_>, node: NodeId) -> Option<Whole> {
     let span = node.find(request)?;
-    let text = serde_json::to_string_pretty(&otlp_json::request(span)).ok()?;
+    let text = serde_json::to_string_pretty(&otlp_json::span(span)).ok()?;
     Some(Whole { title: format!("span {} as OTLP JSON", span.id), text })
 }
 

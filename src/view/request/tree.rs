@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use super::axis::{Axis, Oddity, Placed};
 use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::facts::State;
 use crate::lifecycle::ids::{SpanId, TraceId, Worker};
 use crate::lifecycle::request::{Node, RequestView, SpanView, TreeRow, Up};
 use crate::lifecycle::stage::{Phase, Stage};
@@ -219,8 +220,10 @@ fn leg(span: &SpanView<'_>, phase: Phase) -> Piece {
 
 fn note(span: &SpanView<'_>, request: &RequestView<'_>, placed: &Placed) -> Line {
     let mut note = Vec::new();
-    if placed.running {
+    if placed.running && request.facts.state == State::InFlight {
         note.push(Piece::new("running", Tone::Running));
+    } else if span.end_ns == 0 {
+        note.push(Piece::new("not ended", Tone::Warn));
     } else {
         note.push(Piece::plain(format::duration(span.duration_ns())));
     }
