@@ -55,9 +55,9 @@ pub fn duration(ns: u64) -> String {
     match ns {
         0 => "0".into(),
         1..50_000 => format!("{} µs", (ns as f64 / 1e3).max(0.1).ceil()),
-        ..9_950_000 => format!("{ms:.1} ms"),
-        ..999_500_000 => format!("{ms:.0} ms"),
-        ..59_950_000_000 => format!("{:.1} s", ns as f64 / 1e9),
+        50_000..9_950_000 => format!("{ms:.1} ms"),
+        9_950_000..999_500_000 => format!("{ms:.0} ms"),
+        999_500_000..59_950_000_000 => format!("{:.1} s", ns as f64 / 1e9),
         _ if seconds < 3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ if seconds < 86_400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
         _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3600 % 24),
