@@ -284,7 +284,7 @@ fn result(span: &SpanView<'_>) -> Line {
             result => word(result, &["accepted"]).into_iter().collect(),
         },
         Stage::Route => {
-            let carried = span.number(Field::TokensCompleted);
+            let carried = span.number(Field::TokensCompleted).filter(|count| *count > 0);
             let carried = carried.map(|count| Piece::plain(format!("{} tokens carried", format::count(count))));
             word(span.text(Field::RouteOutcome), &["success"]).into_iter().chain(carried).collect()
         }
