@@ -160,9 +160,9 @@ fn attempts(facts: &Facts, _: u64) -> Piece {
         0 if facts.state == State::InFlight => Nothing::NotYet.mark(),
         0 => Piece::plain("0"),
         count => {
-            let origins = facts.legs.iter().filter_map(|leg| Some(leg.dispatch.as_ref()?.origin));
+            let mut origins = facts.legs.iter().filter_map(|leg| Some(leg.dispatch.as_ref()?.origin));
             let (text, tone) = if count > 1 { (format!("↻{count}"), Tone::Warn) } else { ("1".into(), Tone::Plain) };
-            Piece::new(from(origins.last().unwrap_or(Origin::Span), &text), tone)
+            Piece::new(from(origins.next_back().unwrap_or(Origin::Span), &text), tone)
         }
     }
 }
@@ -170,8 +170,8 @@ fn attempts(facts: &Facts, _: u64) -> Piece {
 fn queued(facts: &Facts, _: u64) -> Piece {
     match facts.queue_wait_ns() {
         Some(wait) => {
-            let origins = facts.legs.iter().filter_map(|leg| Some(leg.queue.as_ref()?.origin));
-            Piece::plain(from(origins.last().unwrap_or(Origin::Span), &format::duration(wait)))
+            let mut origins = facts.legs.iter().filter_map(|leg| Some(leg.queue.as_ref()?.origin));
+            Piece::plain(from(origins.next_back().unwrap_or(Origin::Span), &format::duration(wait)))
         }
         None if is_kv(facts) => absent(facts, Nothing::Missing),
         None => absent(facts, Nothing::NoSuch),
