@@ -6,6 +6,7 @@
 use crate::lifecycle::batch::Batch;
 
 pub mod intake;
+pub mod notices;
 pub mod otlp;
 
 use intake::{Body, Payload};
