@@ -1,1 +1,380 @@
-//! From a request's spans and records to its facts.
+//! From what has arrived of a request to its facts. Pure: the same spans and records give the same facts, in whatever
+//! order they came. Owns: the reading of identity, ends, times and marks; `legs` pairs queue, selection and dispatch.
+//! Keeps out: which spans belong to a request (`store`).
+
+use compact_str::CompactString;
+
+use super::batch::{Sign, SignKind};
+use super::body::Attr;
+use super::catalogue::Field;
+use super::facts::{Facts, Marks, Preprocessing, State, Stream};
+use super::legs;
+use super::packed::Value;
+use super::record::{Record, RecordBody};
+use super::request::{SpanView, Up};
+use super::stage::{Layout, Mode, Origin, Outcome, Stage};
+
+/// A time further than this from the request's start is taken for a fault of a clock, nanoseconds (a day).
+const FAR_NS: u64 = 86_400_000_000_000;
+
+/// What has arrived of a request.
+pub struct Input<'a> {
+    /// The id it is joined by; empty when nothing names one.
+    pub request_id: &'a CompactString,
+    /// Its spans, by start then id, parents found.
+    pub spans: &'a [SpanView<'a>],
+    /// Its records.
+    pub records: &'a [Record],
+    /// What the frontend's logs told.
+    pub told: &'a Told,
+    /// Whether it has been silent for so long that its end counts as lost.
+    pub lost: bool,
+    /// Marks that only the store can know.
+    pub marks: Marks,
+}
+
+/// What a frontend's logs have told of a request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// When `request received` was written, Unix nanoseconds.
+    pub received_ns: Option<u64>,
+    /// When `request completed` was written, Unix nanoseconds.
+    pub completed_ns: Option<u64>,
+    /// The model asked for.
+    pub model: CompactString,
+    /// `chat_completions`, `completions`, …
+    pub endpoint: CompactString,
+    /// Whether a stream was asked for.
+    pub streaming: Option<bool>,
+}
+
+impl Told {
+    /// Takes in one log.
+    pub fn hear(&mut self, sign: &Sign) {
+        let moment = match sign.kind {
+            SignKind::Received => &mut self.received_ns,
+            SignKind::Completed { .. } => &mut self.completed_ns,
+        };
+        *moment = Some(moment.map_or(sign.time_ns, |known| known.min(sign.time_ns)));
+        self.merge(Self {
+            model: sign.model.clone(),
+            endpoint: sign.endpoint.clone(),
+            streaming: sign.streaming,
+            ..Self::default()
+        });
+    }
+
+    /// Takes over what the other knows and this does not.
+    pub fn merge(&mut self, other: Self) {
+        self.received_ns = self.received_ns.or(other.received_ns);
+        self.completed_ns = self.completed_ns.or(other.completed_ns);
+        self.streaming = self.streaming.or(other.streaming);
+        for (mine, others) in [(&mut self.model, other.model), (&mut self.endpoint, other.endpoint)] {
+            if mine.is_empty() {
+                *mine = others;
+            }
+        }
+    }
+
+    /// Whether anything was told.
+    pub fn any(&self) -> bool {
+        self.received_ns.is_some() || self.completed_ns.is_some()
+    }
+}
+
+/// The facts of a request.
+pub fn assemble(input: &Input<'_>) -> Facts {
+    let mut facts = Facts {
+        request_id: input.request_id.clone(),
+        spans: input.spans.len() as u32,
+        marks: input.marks,
+        model: input.told.model.clone(),
+        streaming: input.told.streaming,
+        ..Facts::default()
+    };
+    let mut seen = Seen::default();
+    for span in input.spans {
+        read_span(&mut facts, &mut seen, span);
+    }
+    for record in input.records {
+        read_record(&mut facts, &mut seen, record);
+    }
+    facts.layout = seen.layout();
+    facts.legs = legs::legs(input.spans, input.records);
+    settle_times(&mut facts, &seen, input);
+    settle_state(&mut facts, &seen, input);
+    mark(&mut facts, input.spans);
+    facts
+}
+
+/// What is noticed on the way and needed only at the end.
+#[derive(Default)]
+struct Seen {
+    root: Option<(u64, u64)>,
+    http: Option<(u64, u64)>,
+    http_failed: bool,
+    lifecycle: bool,
+    earliest_ns: Option<u64>,
+    /// The latest end of spans without a parent, for traces that are no request of the producer's.
+    top_end_ns: Option<u64>,
+    record_start_ns: Option<u64>,
+    record_end_ns: Option<u64>,
+    evidence: bool,
+    router: bool,
+}
+
+impl Seen {
+    fn layout(&self) -> Layout {
+        match (self.evidence, self.router) {
+            (true, _) => Layout::Evidence,
+            (false, true) => Layout::Draft,
+            _ => Layout::Base,
+        }
+    }
+
+    fn start(&mut self, time_ns: u64) {
+        if time_ns > 0 {
+            self.earliest_ns = Some(self.earliest_ns.map_or(time_ns, |known| known.min(time_ns)));
+        }
+    }
+}
+
+/// A text value; empty for any other kind.
+pub(super) fn text(value: Value<'_>) -> CompactString {
+    match value {
+        Value::Str(text) => text.into(),
+        Value::Int(number) => compact_str::format_compact!("{number}"),
+        _ => CompactString::default(),
+    }
+}
+
+fn fill(slot: &mut CompactString, value: Value<'_>) {
+    if slot.is_empty() {
+        *slot = text(value);
+    }
+}
+
+fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
+    seen.start(span.start_ns);
+    if span.up == Up::Top && span.end_ns > 0 {
+        seen.top_end_ns = seen.top_end_ns.max(Some(span.end_ns));
+    }
+    if span.stage.is_lifecycle() {
+        seen.lifecycle = true;
+        if facts.mode == Mode::Unsaid {
+            facts.mode = Mode::of(span.text(Field::Mode));
+        }
+    }
+    let attrs = || span.body.attrs();
+    match span.stage {
+        Stage::Root => read_root(facts, seen, span, attrs()),
+        Stage::Http => read_http(facts, seen, span, attrs()),
+        Stage::Preprocessing => {
+            let mut read = Preprocessing {
+                span: span.id,
+                duration_ns: span.duration_ns(),
+                checkpoint: CompactString::default(),
+                outcome: CompactString::default(),
+            };
+            for attr in attrs() {
+                match attr.field {
+                    Field::Checkpoint => read.checkpoint = text(attr.value),
+                    Field::StageOutcome => read.outcome = text(attr.value),
+                    _ => {}
+                }
+            }
+            facts.preprocessing.get_or_insert(read);
+        }
+        Stage::Streaming => {
+            let mut read = Stream {
+                span: span.id,
+                start_ns: span.start_ns,
+                duration_ns: span.duration_ns(),
+                events: None,
+                outcome: CompactString::default(),
+            };
+            for attr in attrs() {
+                match attr.field {
+                    Field::StreamEvents => read.events = attr.value.as_u64(),
+                    Field::StageOutcome => read.outcome = text(attr.value),
+                    _ => {}
+                }
+            }
+            facts.streaming = Some(true);
+            facts.stream.get_or_insert(read);
+        }
+        Stage::Engine if facts.model.is_empty() => {
+            fill(&mut facts.model, span.get(Field::Model).unwrap_or(Value::Empty))
+        }
+        Stage::Queue => {
+            seen.router = true;
+            // A draft says admitted; so does nobody else. Inside the request's trace it is the evidence layout.
+            let outcome = span.text(Field::QueueOutcome);
+            seen.evidence |= outcome == "dequeued" || (outcome != "admitted" && matches!(span.up, Up::At(_)));
+        }
+        Stage::Selection => seen.router = true,
+        Stage::Dispatch => seen.evidence |= span.get(Field::DispatchPhase).is_some(),
+        _ => {}
+    }
+    if facts.trace.is_none() {
+        facts.trace = Some(span.trace);
+    }
+}
+
+fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Attr<'a>>) {
+    if facts.has_root {
+        return;
+    }
+    facts.has_root = true;
+    facts.trace = Some(span.trace);
+    seen.root = Some((span.start_ns, span.end_ns));
+    facts.outcome = Some(Outcome::Unknown);
+    for attr in attrs {
+        match attr.field {
+            Field::Outcome => {
+                let word = text(attr.value);
+                let outcome = Outcome::of(&word);
+                facts.outcome = Some(outcome);
+                facts.outcome_word = if outcome.word() == word { CompactString::default() } else { word };
+            }
+            Field::TerminalTime => facts.terminal_ns = attr.value.as_u64(),
+            Field::SessionId => facts.session_id = text(attr.value),
+            Field::SessionSource => facts.session_fallback = attr.value.as_str() == Some("request_id_fallback"),
+            Field::Mode => facts.mode = Mode::of(attr.value.as_str().unwrap_or("")),
+            Field::RequestId if facts.request_id.is_empty() => fill(&mut facts.request_id, attr.value),
+            _ => {}
+        }
+    }
+}
+
+fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Attr<'a>>) {
+    if facts.has_http {
+        return;
+    }
+    facts.has_http = true;
+    if !facts.has_root {
+        facts.trace = Some(span.trace);
+    }
+    seen.http = Some((span.start_ns, span.end_ns));
+    seen.http_failed = span.body.head().status_code == 2;
+    for attr in attrs {
+        match attr.field {
+            Field::XRequestId => facts.x_request_id = text(attr.value),
+            Field::Uri => facts.endpoint = text(attr.value),
+            Field::Model => facts.model = text(attr.value),
+            Field::InputTokens => facts.input_tokens = attr.value.as_u64(),
+            Field::OutputTokens => facts.output_tokens = attr.value.as_u64(),
+            Field::Ttft => {
+                // Only streams carry it here (spec lifecycle-spans §4).
+                facts.ttft_ns = attr.value.as_f64().map(|millis| (nanos(millis), Origin::Span));
+                facts.streaming = Some(true);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Milliseconds as nanoseconds; negative ones are 0.
+pub(super) fn nanos(millis: f64) -> u64 {
+    (millis * 1e6).round() as u64
+}
+
+fn read_record(facts: &mut Facts, seen: &mut Seen, record: &Record) {
+    let time_ns = record.time_ms.saturating_mul(1_000_000);
+    if !record.session_id.is_empty() && (facts.session_id.is_empty() || facts.session_fallback) {
+        facts.session_id = record.session_id.clone();
+        facts.session_fallback = false;
+    }
+    match &record.body {
+        RecordBody::End(end) => {
+            facts.has_record = true;
+            seen.record_end_ns = Some(time_ns);
+            let total = end.total_time_ms.map_or(0, nanos);
+            let received = end.request_received_ms.map(|millis| millis.saturating_mul(1_000_000));
+            seen.record_start_ns = received.or_else(|| time_ns.checked_sub(total));
+            facts.record_ttft_ns = end.ttft_ms.map(nanos);
+            facts.record_total_ns = end.total_time_ms.map(nanos);
+            if let Some(millis) = end.ttft_ms {
+                facts.ttft_ns.get_or_insert((nanos(millis), Origin::Record));
+            }
+            facts.input_tokens = facts.input_tokens.or(end.input_tokens);
+            facts.output_tokens = facts.output_tokens.or(end.output_tokens);
+            facts.cached_tokens = end.cached_tokens;
+            for (slot, value) in [(&mut facts.model, &end.model), (&mut facts.x_request_id, &end.x_request_id)] {
+                if let (true, Some(value)) = (slot.is_empty(), value) {
+                    *slot = value.clone();
+                }
+            }
+        }
+        RecordBody::Payload(payload) if !payload.complete => facts.marks.set(Marks::INCOMPLETE_PAYLOAD),
+        _ => {}
+    }
+    seen.start(time_ns);
+}
+
+fn settle_times(facts: &mut Facts, seen: &Seen, input: &Input<'_>) {
+    let known = |time: Option<u64>| time.filter(|time| *time > 0);
+    let anchor_start = known(seen.root.map(|root| root.0)).or(known(seen.http.map(|http| http.0)));
+    let told = [seen.earliest_ns, input.told.received_ns, seen.record_start_ns].into_iter().flatten().min();
+    facts.start_ns = anchor_start.or(told).or(input.told.completed_ns).unwrap_or(0);
+    let root_end = known(seen.root.map(|root| root.1)).or(seen.root.and(facts.terminal_ns));
+    let http_end = known(seen.http.map(|http| http.1));
+    facts.end_ns = root_end.or(http_end).or(seen.record_end_ns).or(input.told.completed_ns);
+    if facts.end_ns.is_none() && !seen.lifecycle && input.request_id.is_empty() {
+        facts.end_ns = seen.top_end_ns;
+    }
+    if facts.streaming.is_none() && facts.has_root && facts.outcome == Some(Outcome::Success) {
+        facts.streaming = Some(false);
+    }
+    if facts.endpoint.is_empty() {
+        facts.endpoint = input.told.endpoint.clone();
+    }
+}
+
+fn settle_state(facts: &mut Facts, seen: &Seen, input: &Input<'_>) {
+    // A root decides. Without one: the record or the log of its end; an `http-request` that failed before anything began,
+    // or whose endpoint makes no root (no lifecycle span below it); for other traces, a top span that ended.
+    let http_ended = seen.http.is_some_and(|http| http.1 > 0);
+    let ended = facts.has_root
+        || facts.has_record
+        || input.told.completed_ns.is_some()
+        || (http_ended && (!seen.lifecycle || seen.http_failed))
+        || (seen.http.is_none() && !seen.lifecycle && facts.end_ns.is_some());
+    facts.state = match (ended, input.lost) {
+        (true, _) => State::Ended,
+        (false, true) => State::Lost,
+        (false, false) => State::InFlight,
+    };
+    if facts.state != State::Ended {
+        facts.end_ns = None;
+    }
+}
+
+fn mark(facts: &mut Facts, spans: &[SpanView<'_>]) {
+    for span in spans {
+        match span.up {
+            // An `http-request` may have a remote parent that never arrives (spec lifecycle-spans §6).
+            Up::Missing if span.stage != Stage::Http => facts.marks.set(Marks::MISSING_PARENT),
+            Up::Cycle => facts.marks.set(Marks::CYCLE),
+            Up::At(parent) => {
+                let parent = &spans[parent as usize];
+                let early = parent.start_ns.saturating_sub(span.start_ns);
+                if early > 0 && span.start_ns > 0 && early < FAR_NS && span.resource != parent.resource {
+                    facts.marks.set(Marks::SKEW);
+                    facts.skew_ns = facts.skew_ns.max(early);
+                }
+            }
+            _ => {}
+        }
+        if span.end_ns > 0 && span.end_ns < span.start_ns {
+            facts.marks.set(Marks::END_BEFORE_START);
+        }
+        let far = |time: u64| facts.start_ns > 0 && time.abs_diff(facts.start_ns) > FAR_NS;
+        if span.start_ns == 0 || span.end_ns == 0 || far(span.start_ns) || far(span.end_ns) {
+            facts.marks.set(Marks::BAD_TIME);
+        }
+        if span.body.head().dropped != [0; 3] {
+            facts.marks.set(Marks::DROPPED);
+        }
+    }
+}

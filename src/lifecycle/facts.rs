@@ -56,6 +56,10 @@ pub struct Facts {
     pub preprocessing: Option<Preprocessing>,
     /// Time to first token, nanoseconds, and where it comes from (`http-request` before the record).
     pub ttft_ns: Option<(u64, Origin)>,
+    /// Time to first token by the record, nanoseconds.
+    pub record_ttft_ns: Option<u64>,
+    /// Total time by the record, nanoseconds.
+    pub record_total_ns: Option<u64>,
     /// Input tokens.
     pub input_tokens: Option<u64>,
     /// Output tokens.
@@ -106,6 +110,14 @@ impl Leg {
     pub fn worker(&self) -> Option<Worker> {
         let dispatched = self.dispatch.as_ref().and_then(|dispatch| dispatch.worker);
         dispatched.or_else(|| self.selection.as_ref().and_then(|selection| Some(selection.selected?.worker)))
+    }
+}
+
+impl Leg {
+    /// Admitted by the worker, then refused: its admission gate, when the root says rejected.
+    pub fn at_capacity(&self) -> bool {
+        self.admission.as_ref().is_some_and(|admission| admission.result == "accepted")
+            && self.dispatch.as_ref().is_some_and(|dispatch| dispatch.result == "failed")
     }
 }
 
@@ -217,6 +229,18 @@ pub struct Dispatch {
     pub tokens_carried: Option<u64>,
     /// `Span` for a dispatch span, `Inferred` from a route span.
     pub origin: Origin,
+}
+
+impl Dispatch {
+    /// The result, or in layouts without one the outcome of the attempt: both as written. Empty when neither is.
+    pub fn result_word(&self) -> &CompactString {
+        if self.result.is_empty() && self.origin == Origin::Inferred { &self.attempt_outcome } else { &self.result }
+    }
+
+    /// Whether the route span says that the worker was lost or could not be reached.
+    pub fn lost_worker(&self) -> bool {
+        matches!(self.attempt_outcome.as_str(), "worker_disconnected" | "connection_failed" | "unavailable")
+    }
 }
 
 /// A worker's admission (`worker.admission`).

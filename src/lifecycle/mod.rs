@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod context;
 pub mod facts;
 pub mod ids;
+mod legs;
 pub mod packed;
 pub mod record;
 pub mod request;

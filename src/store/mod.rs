@@ -1,20 +1,55 @@
-//! The request store: spans → request trees, with their facts. Synchronous, one writer, bounded in bytes.
+//! The request store: spans, records and logs → request trees with their facts. Synchronous, one writer, bounded in bytes.
+//!
+//! Two steps: [`Store::ingest`] keeps what came at the cost of the batch (`ingest`); [`Store::refresh`] brings the
+//! requests up to date at the cost of what changed: which rows of a trace belong to which request (`group`), which
+//! requests are one (`join`), their facts (`settle`), and what must go (`evict`). Owns: everything kept, and the
+//! account of its bytes. Keeps out: sources, clocks (time is an argument), screens.
 
-use crate::lifecycle::batch::Batch;
+mod evict;
+mod group;
+mod ingest;
+mod interner;
+mod join;
+mod lens;
+mod read;
+pub mod rollup;
+mod settle;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use compact_str::CompactString;
+use hashbrown::{HashMap, HashSet};
+
+use crate::lifecycle::assemble::Told;
+use crate::lifecycle::body::{Attr, Pieces};
 use crate::lifecycle::facts::Facts;
-use crate::lifecycle::request::{RequestKey, RequestView};
+use crate::lifecycle::ids::TraceId;
+use crate::lifecycle::packed;
+use crate::lifecycle::record::Record;
+use crate::lifecycle::request::RequestKey;
+use interner::Interner;
+pub use lens::Lens;
+use trace::Trace;
+
+/// A map with a fast hash that outsiders cannot predict.
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// What the store may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes over everything kept.
     pub memory: usize,
+    /// After how long without news a request in flight counts as lost, nanoseconds.
+    pub lost_after_ns: u64,
 }
 
-/// The request store.
-pub struct Store {
-    limits: Limits,
-    counts: Counts,
+impl Default for Limits {
+    fn default() -> Self {
+        Self { memory: 512 << 20, lost_after_ns: 600_000_000_000 }
+    }
 }
 
 /// What one batch came to.
@@ -24,9 +59,11 @@ pub struct Ingested {
     pub kept: u64,
     /// Spans that were there already (same trace and span id).
     pub duplicates: u64,
+    /// Spans not taken because the memory is full of what may not go.
+    pub shed: u64,
 }
 
-/// Everything counted since the start. received = kept + duplicates + refused; kept = held + evicted.
+/// Everything counted since the start: received = kept + duplicate + refused + shed, and kept = held + evicted.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Spans received, good or bad.
@@ -37,12 +74,14 @@ pub struct Counts {
     pub spans_duplicate: u64,
     /// Spans refused for themselves.
     pub spans_refused: u64,
+    /// Spans not taken because the memory was full of what may not go.
+    pub spans_shed: u64,
     /// Spans given up to stay within the limit.
     pub spans_evicted: u64,
     /// Requests given up to stay within the limit.
     pub requests_evicted: u64,
-    /// Records kept, whether or not they are still held.
-    pub records_kept: u64,
+    /// Records kept by event type, whether or not they are still held.
+    pub records_by_type: BTreeMap<CompactString, u64>,
     /// Records that were there already.
     pub records_duplicate: u64,
     /// Records that could not be read.
@@ -51,40 +90,161 @@ pub struct Counts {
     pub records_evicted: u64,
     /// Log records that are neither records nor signs.
     pub other_logs: u64,
+    /// Frontend logs that told of a request.
+    pub signs: u64,
     /// Metric data points.
     pub metric_points: u64,
     /// Texts in which invalid UTF-8 or control characters were replaced.
     pub texts_cleaned: u64,
 }
 
+impl Counts {
+    /// Records kept, of all types.
+    pub fn records_kept(&self) -> u64 {
+        self.records_by_type.values().sum()
+    }
+}
+
 /// How the held requests stand, by what their roots say. Kept up to date as facts change, never by walking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// By [`crate::lifecycle::stage::Outcome::ALL`].
+    /// In the order of [`crate::lifecycle::stage::Outcome::ALL`].
     pub by_outcome: [u64; 6],
     /// Not ended yet.
     pub in_flight: u64,
-    /// Without a root (ended or not).
+    /// End missing although expected.
+    pub lost: u64,
+    /// Without a root, in flight or not.
     pub without_root: u64,
     /// All.
     pub total: u64,
 }
 
+/// The pieces that rows and bodies point to.
+#[derive(Default)]
+struct Tables {
+    attrs: Interner,
+    texts: Interner,
+    contexts: Interner,
+}
+
+impl Pieces for Tables {
+    #[inline]
+    fn attr(&self, piece: u32) -> Attr<'_> {
+        let (key, value) = packed::read(self.attrs.get(piece));
+        Attr { field: self.attrs.field(piece), key, value }
+    }
+
+    #[inline]
+    fn text(&self, piece: u32) -> &str {
+        self.texts.text(piece)
+    }
+}
+
+/// A request as kept.
+struct Request {
+    /// The id it is joined by; empty for a trace that names none.
+    rid: CompactString,
+    /// Slots of the traces with rows of it.
+    traces: Vec<u32>,
+    records: Vec<Record>,
+    told: Told,
+    facts: Facts,
+    /// Keys of requests that were joined into it.
+    aliases: Vec<RequestKey>,
+    /// Joined from several traces by its id alone.
+    inferred: bool,
+    dirty: bool,
+    /// Whether its facts are part of the standing.
+    counted: bool,
+    /// When something last came for it.
+    news_ns: u64,
+    /// Bytes accounted for it.
+    accounted: usize,
+}
+
+/// The request store.
+pub struct Store {
+    limits: Limits,
+    counts: Counts,
+    standing: Standing,
+    version: u64,
+    arrived_ns: u64,
+    tables: Tables,
+    memory: ingest::Memory,
+    traces: Vec<Trace>,
+    free_traces: Vec<u32>,
+    by_trace: Map<TraceId, u32>,
+    requests: BTreeMap<RequestKey, Request>,
+    next_key: u64,
+    by_rid: Map<CompactString, Vec<RequestKey>>,
+    aliases: Map<RequestKey, RequestKey>,
+    dirty_traces: Vec<u32>,
+    dirty_requests: Vec<RequestKey>,
+    /// Records on their way from one request to another with the same id.
+    moved_records: Vec<Record>,
+    in_flight: HashSet<RequestKey, foldhash::fast::RandomState>,
+    /// Requests in the order they ended: the first to go.
+    ended: VecDeque<RequestKey>,
+    /// Traces that belong to no request (control traffic), oldest first.
+    control: VecDeque<u32>,
+    /// Records that belong to no request (tool events), oldest first.
+    loose: VecDeque<Record>,
+    /// Bytes of traces, requests and loose records.
+    accounted: usize,
+    pinned: Option<RequestKey>,
+    full: bool,
+    lost_checked_ns: u64,
+    lens: Lens,
+}
+
 impl Store {
     /// An empty store.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, counts: Counts::default() }
-    }
-
-    /// Takes in one batch. `now_ns` is the time of arrival.
-    pub fn ingest(&mut self, batch: &Batch<'_>, now_ns: u64) -> Ingested {
-        let _ = (batch, now_ns);
-        Ingested::default()
+        Self {
+            limits,
+            counts: Counts::default(),
+            standing: Standing::default(),
+            version: 0,
+            arrived_ns: 0,
+            tables: Tables::default(),
+            memory: ingest::Memory::default(),
+            traces: Vec::new(),
+            free_traces: Vec::new(),
+            by_trace: Map::default(),
+            requests: BTreeMap::new(),
+            next_key: 0,
+            by_rid: Map::default(),
+            aliases: Map::default(),
+            dirty_traces: Vec::new(),
+            dirty_requests: Vec::new(),
+            moved_records: Vec::new(),
+            in_flight: HashSet::default(),
+            ended: VecDeque::new(),
+            control: VecDeque::new(),
+            loose: VecDeque::new(),
+            accounted: 0,
+            pinned: None,
+            full: false,
+            lost_checked_ns: 0,
+            lens: Lens::default(),
+        }
     }
 
     /// Brings every request up to date with what arrived, settles and evicts. Costs what changed since the last call.
+    /// `now_ns` is the clock by which arrivals are counted.
     pub fn refresh(&mut self, now_ns: u64) {
-        let _ = now_ns;
+        self.regroup(now_ns, false);
+        self.settle(now_ns);
+        self.evict();
+    }
+
+    /// Like [`Store::refresh`], leaving nothing for later: what a report of everything needs. Very large traces are
+    /// otherwise regrouped only as they grow.
+    pub fn finish(&mut self, now_ns: u64) {
+        self.regroup(now_ns, true);
+        self.settle(now_ns);
+        self.evict();
     }
 
     /// What was counted.
@@ -92,14 +252,14 @@ impl Store {
         &self.counts
     }
 
-    /// How the held requests stand.
+    /// How the held requests stand, as of the last refresh.
     pub fn standing(&self) -> Standing {
-        Standing::default()
+        self.standing
     }
 
     /// Bytes held, over everything kept.
     pub fn memory(&self) -> usize {
-        0
+        self.accounted + self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory()
     }
 
     /// The limits it was made with.
@@ -107,36 +267,55 @@ impl Store {
         self.limits
     }
 
-    /// Grows by one whenever anything that can be seen changes.
+    /// Grows whenever anything that can be seen changes.
     pub fn version(&self) -> u64 {
-        0
+        self.version
     }
 
-    /// Requests held, in the order of their first sign (oldest first); iterate in reverse for newest first.
-    pub fn requests(&self) -> impl DoubleEndedIterator<Item = (RequestKey, &Facts)> {
-        std::iter::empty()
-    }
-
-    /// The facts of a request; follows requests that were joined into others.
-    pub fn facts(&self, key: RequestKey) -> Option<&Facts> {
-        let _ = key;
-        None
-    }
-
-    /// The whole view of a request; follows requests that were joined into others.
-    pub fn request(&self, key: RequestKey) -> Option<RequestView<'_>> {
-        let _ = key;
-        None
-    }
-
-    /// The request that this key means now, after joins; `None` when it is gone.
-    pub fn resolve(&self, key: RequestKey) -> Option<RequestKey> {
-        let _ = key;
-        None
+    /// When the last batch arrived; 0 before the first.
+    pub fn arrived_ns(&self) -> u64 {
+        self.arrived_ns
     }
 
     /// Keeps this request from eviction while somebody looks at it.
     pub fn pin(&mut self, key: Option<RequestKey>) {
-        let _ = key;
+        self.pinned = key.and_then(|key| self.resolve(key));
+    }
+
+    /// The slot of a trace, made when it is new.
+    #[inline]
+    fn trace_slot(&mut self, id: TraceId) -> usize {
+        if let Some(slot) = self.by_trace.get(&id) {
+            return *slot as usize;
+        }
+        let trace = Trace::new(id);
+        let slot = match self.free_traces.pop() {
+            Some(slot) => {
+                self.traces[slot as usize] = trace;
+                slot
+            }
+            None => {
+                self.traces.push(trace);
+                (self.traces.len() - 1) as u32
+            }
+        };
+        self.by_trace.insert(id, slot);
+        slot as usize
+    }
+
+    fn touch_trace(&mut self, slot: usize) {
+        if !self.traces[slot].dirty {
+            self.traces[slot].dirty = true;
+            self.dirty_traces.push(slot as u32);
+        }
+    }
+
+    fn touch_request(&mut self, key: RequestKey) {
+        if let Some(request) = self.requests.get_mut(&key)
+            && !request.dirty
+        {
+            request.dirty = true;
+            self.dirty_requests.push(key);
+        }
     }
 }

@@ -1,0 +1,244 @@
+//! The command line: one catalogue of commands and options that parsing, help and completions share.
+//!
+//! Owns: names, values and their help. Keeps out: what they lead to (`settings` resolves, `main` acts).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Watch every request of an LLM serving cluster live and die.
+///
+/// Without files, reqtop listens for OTLP (gRPC on 4317, HTTP on 4318, loopback only) and shows what arrives: point the
+/// cluster's OpenTelemetry exporter at it. With files (`-` is standard input) it shows what they hold.
+#[derive(Parser, Debug)]
+#[command(name = "reqtop", version, args_conflicts_with_subcommands = true, max_term_width = 110)]
+pub struct Cli {
+    /// What to do instead of the dashboard.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The dashboard.
+    #[command(flatten)]
+    pub dashboard: Dashboard,
+}
+
+/// Commands beside the dashboard.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Print the numbers of the screens, from files or from what arrives.
+    Report(Report),
+    /// Write spans as OTLP JSON lines, from files or from what arrives.
+    Export(Export),
+    /// Run the dashboard on a simulated cluster that exports to it over loopback.
+    Demo(Demo),
+}
+
+/// Options of the dashboard.
+#[derive(Args, Debug, Default)]
+pub struct Dashboard {
+    /// OTLP JSON lines, length-delimited OTLP protobuf or request-trace JSON lines; plain, gzip or zstd. `-` is standard
+    /// input.
+    pub files: Vec<PathBuf>,
+    /// Where to listen.
+    #[command(flatten)]
+    pub listen: Listen,
+    /// What to keep.
+    #[command(flatten)]
+    pub keep: Keep,
+    /// How it looks.
+    #[command(flatten)]
+    pub look: Look,
+}
+
+/// Where to listen.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Listen {
+    /// Address of the OTLP/gRPC endpoint: PORT, IPV4:PORT or [IPV6]:PORT; port 0 takes a free one
+    /// [default: 4317 on 127.0.0.1 and ::1]
+    #[arg(long, value_name = "ADDR", env = "REQTOP_GRPC")]
+    pub grpc: Option<String>,
+    /// Address of the OTLP/HTTP endpoint, likewise [default: 4318 on 127.0.0.1 and ::1]
+    #[arg(long, value_name = "ADDR", env = "REQTOP_HTTP")]
+    pub http: Option<String>,
+    /// The largest message taken, before and after decompression.
+    #[arg(long, value_name = "SIZE", env = "REQTOP_MAX_MESSAGE", value_parser = size, default_value = "16MiB")]
+    pub max_message: Option<usize>,
+    /// Let pages of this origin export over HTTP (CORS); may be given more than once.
+    #[arg(long, value_name = "ORIGIN", env = "REQTOP_ALLOW_ORIGIN", value_delimiter = ',')]
+    pub allow_origin: Vec<String>,
+}
+
+/// What to keep.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Keep {
+    /// Memory for everything kept; the oldest finished requests go first.
+    #[arg(long, value_name = "SIZE", env = "REQTOP_MAX_MEMORY", value_parser = size, default_value = "512MiB")]
+    pub max_memory: Option<usize>,
+    /// After how long without news a request in flight counts as one whose end is missing.
+    #[arg(long, value_name = "TIME", env = "REQTOP_LOST_AFTER", value_parser = duration, default_value = "10m")]
+    pub lost_after: Option<Duration>,
+}
+
+/// How it looks.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Look {
+    /// The theme: `terminal` or `light`.
+    #[arg(long, value_name = "NAME", env = "REQTOP_THEME", default_value = "terminal")]
+    pub theme: Option<String>,
+    /// Show only requests that match this filter at first.
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Option<String>,
+}
+
+/// Options of `reqtop report`.
+#[derive(Args, Debug)]
+pub struct Report {
+    /// Where the data comes from.
+    #[command(flatten)]
+    pub input: Input,
+    /// Print JSON (schema `reqtop.report.v1`) instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `reqtop export`.
+#[derive(Args, Debug)]
+pub struct Export {
+    /// Where the data comes from.
+    #[command(flatten)]
+    pub input: Input,
+}
+
+/// Where a headless command's data comes from.
+#[derive(Args, Debug)]
+pub struct Input {
+    /// Files as for the dashboard; `-` is standard input.
+    #[arg(required_unless_present = "listen")]
+    pub files: Vec<PathBuf>,
+    /// Listen for OTLP instead of, or after, reading files; ends on Ctrl-C.
+    #[arg(long)]
+    pub listen: bool,
+    /// Stop listening after this time.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "listen")]
+    pub time: Option<Duration>,
+    /// Stop listening when this many requests have ended.
+    #[arg(long, value_name = "N", requires = "listen")]
+    pub requests: Option<u64>,
+    /// Count only requests that match this filter.
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Option<String>,
+    /// Where to listen.
+    #[command(flatten)]
+    pub endpoint: Listen,
+    /// What to keep.
+    #[command(flatten)]
+    pub keep: Keep,
+}
+
+/// Options of `reqtop demo`.
+#[derive(Args, Debug)]
+pub struct Demo {
+    /// Seed of the simulation: the same seed gives the same cluster.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Requests a second, on average.
+    #[arg(long, value_name = "N", default_value_t = 12.0)]
+    pub rate: f64,
+    /// Workers that write answers, each with half a prefill worker beside it [default: what the rate needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub workers: Option<u32>,
+    /// One pool of workers that both read prompts and write answers.
+    #[arg(long)]
+    pub aggregated: bool,
+    /// How much the simulated producer records.
+    #[arg(long, value_enum, default_value_t = DemoMode::Investigation)]
+    pub mode: DemoMode,
+    /// Stop sending after this time.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Send to this OTLP/gRPC endpoint instead of the own one, without a screen.
+    #[arg(long, value_name = "URL")]
+    pub export: Option<String>,
+    /// Where to listen [default: free ports on 127.0.0.1]
+    #[command(flatten)]
+    pub listen: Listen,
+    /// What to keep.
+    #[command(flatten)]
+    pub keep: Keep,
+    /// How it looks.
+    #[command(flatten)]
+    pub look: Look,
+}
+
+/// How much the simulated producer records.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DemoMode {
+    /// The stable decision summary and timing.
+    Core,
+    /// Core, stage state and scored candidates.
+    Investigation,
+}
+
+/// Reads `512MiB`, `64k`, `1048576`.
+fn size(text: &str) -> Result<usize, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| format!("expected a size such as 512MiB, found {text:?}"))?;
+    let unit = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1u64,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        other => return Err(format!("expected B, KiB, MiB or GiB, found {other:?}")),
+    };
+    Ok((number * unit as f64) as usize)
+}
+
+/// Reads `90s`, `1.5m`, `500ms`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| format!("expected a time such as 60s, found {text:?}"))?;
+    let seconds = match text[digits..].trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        other => return Err(format!("expected ms, s, m or h, found {other:?}")),
+    };
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_catalogue_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn files_and_commands_are_told_apart() {
+        let cli = Cli::parse_from(["reqtop", "a.jsonl", "--grpc", "127.0.0.1:0"]);
+        assert_eq!((cli.dashboard.files.len(), cli.dashboard.listen.grpc.as_deref()), (1, Some("127.0.0.1:0")));
+        let cli = Cli::parse_from(["reqtop", "report", "a", "b", "--json"]);
+        assert!(
+            matches!(cli.command, Some(Command::Report(Report { json: true, input: Input { ref files, .. } })) if files.len() == 2)
+        );
+        assert!(Cli::try_parse_from(["reqtop", "report"]).is_err());
+        assert!(Cli::try_parse_from(["reqtop", "report", "--listen", "--for", "2s"]).is_ok());
+    }
+
+    #[test]
+    fn sizes_and_times_are_read_with_their_units() {
+        assert_eq!((size("512MiB"), size("64k"), size("1.5 gib")), (Ok(512 << 20), Ok(64 << 10), Ok(3 << 29)));
+        assert!(size("lots").is_err() && size("5 parsecs").is_err());
+        assert_eq!(
+            (duration("500ms"), duration("2"), duration("1.5m")),
+            (Ok(Duration::from_millis(500)), Ok(Duration::from_secs(2)), Ok(Duration::from_secs(90)))
+        );
+        assert!(duration("-1s").is_err() && duration("1 fortnight").is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! The store's one writer: takes payloads off the channel, decodes, ingests, answers.
+//!
+//! Owns: when the store is refreshed, and the lock under which it is shared with readers. The lock is fair: a reader that
+//! waits gets it between two payloads, so a screen is drawn while data pours in. Keeps out: sockets and files (`source`),
+//! drawing (`tui`).
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::FairMutex;
+
+use crate::source::decode;
+use crate::source::intake::{Outlet, Payload, Receipt, Refusal};
+use crate::store::Store;
+
+/// After how many bytes taken in without a pause the store is brought up to date all the same.
+const REFRESH_BYTES: usize = 2 << 20;
+
+/// The clock by which arrivals are counted, nanoseconds since the Unix epoch. An argument, so that tests choose it.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Takes one payload into the store.
+///
+/// # Errors
+/// When the payload is not what it should be; the store is then as before.
+pub fn take_in(store: &mut Store, payload: &mut Payload, now_ns: u64) -> Result<Receipt, Refusal> {
+    let batch = decode(payload).map_err(Refusal::Malformed)?;
+    let done = store.ingest(&batch, now_ns);
+    let mut receipt = Receipt::of(&batch);
+    if done.shed > 0 {
+        receipt.taken -= done.shed;
+        receipt.refused += done.shed;
+        receipt.reason.get_or_insert_with(|| "memory is full of what may not go (--max-memory)".into());
+    }
+    Ok(receipt)
+}
+
+/// Starts the writer. It ends when every source is gone and everything is taken in. `changed` is called after the store
+/// has been brought up to date.
+pub fn start(
+    mut outlet: Outlet,
+    store: Arc<FairMutex<Store>>,
+    clock: Clock,
+    changed: impl Fn() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let work = move || {
+        while let Some(first) = outlet.recv() {
+            let (mut next, mut taken) = (Some(first), 0);
+            while let Some(mut delivery) = next {
+                taken += delivery.payload.size();
+                let now_ns = clock();
+                let mut store = store.lock();
+                let outcome = take_in(&mut store, &mut delivery.payload, now_ns);
+                next = outlet.try_recv();
+                let due = next.is_none() || taken >= REFRESH_BYTES;
+                if due {
+                    taken = 0;
+                    store.refresh(now_ns);
+                }
+                drop(store);
+                delivery.answer(outcome);
+                if due {
+                    changed();
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("store".into()).spawn(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::intake::{Bounds, Signal, channel};
+    use crate::store::Limits;
+
+    #[test]
+    fn what_is_offered_is_in_the_store_when_it_is_acknowledged() {
+        let (intake, outlet) = channel(Bounds::default());
+        let store = Arc::new(FairMutex::new(Store::new(Limits::default())));
+        let writer = start(outlet, Arc::clone(&store), Arc::new(|| 7), || {}).unwrap();
+        let receipt = intake.offer_blocking(Payload::otlp(Signal::Metrics, Vec::new())).unwrap();
+        assert_eq!(receipt, Receipt::default());
+        assert_eq!(store.lock().arrived_ns(), 7);
+        let refusal = intake.offer_blocking(Payload::otlp(Signal::Traces, vec![0xff])).unwrap_err();
+        assert!(matches!(refusal, Refusal::Malformed(_)));
+        drop(intake);
+        writer.join().unwrap();
+    }
+}

@@ -1,0 +1,240 @@
+//! Headless outputs: the same numbers as the screens, from the same data.
+//!
+//! Owns: the shapes of `reqtop report` and `reqtop export`, as data and as text. Keeps out: how data came in, and
+//! counting (`store::rollup`).
+
+mod sections;
+mod text;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::lifecycle::facts::Marks;
+use crate::lifecycle::request::Up;
+use crate::lifecycle::stage::Outcome;
+use crate::query::{OnDemand, Query};
+use crate::store::Store;
+use crate::store::rollup::Rollup;
+pub use sections::{DispatchSection, LatencySection, QueueSection, SelectionSection, StreamingSection, WorkerRow};
+
+/// The version of the report's JSON.
+pub const SCHEMA: &str = "reqtop.report.v1";
+
+/// What the sources saw that never became a batch.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct InputSection {
+    /// Files read.
+    pub files: u64,
+    /// Lines or messages that could not be read.
+    pub bad_lines: u64,
+    /// The first of them, with file, line and reason.
+    pub problems: Vec<String>,
+    /// Log records that are neither trace records nor a frontend's word on a request.
+    pub other_logs: u64,
+    /// A frontend's logs on its requests.
+    pub request_logs: u64,
+    /// Metric data points.
+    pub metric_points: u64,
+    /// Texts in which control characters or invalid UTF-8 were replaced.
+    pub texts_cleaned: u64,
+}
+
+/// Traces held.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TracesSection {
+    /// With at least one span.
+    pub total: u64,
+}
+
+/// Spans: received = total + duplicates + rejected + shed, total = held + evicted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SpansSection {
+    /// All that came, good or bad.
+    pub received: u64,
+    /// Distinct spans kept.
+    pub total: u64,
+    /// Those that had come before (same trace and span id).
+    pub duplicates: u64,
+    /// Those refused for themselves.
+    pub rejected: u64,
+    /// Those not taken because memory was full of what may not go.
+    pub shed: u64,
+    /// Those given up to stay within the memory limit.
+    pub evicted: u64,
+    /// Spans whose parent is named and has not arrived.
+    pub orphans: u64,
+    /// Spans held by name.
+    pub by_name: BTreeMap<String, u64>,
+}
+
+/// Requests. `by_outcome` and `without_root` add up to `total`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RequestsSection {
+    /// All that are listed, from spans, records or logs.
+    pub total: u64,
+    /// Not ended.
+    pub in_flight: u64,
+    /// Ended, as far as one can tell, without a sign of it.
+    pub lost: u64,
+    /// By what their roots say.
+    pub by_outcome: BTreeMap<&'static str, u64>,
+    /// With a root.
+    pub with_root: u64,
+    /// Without a root (completions, records alone, in flight, …).
+    pub without_root: u64,
+    /// With an `http-request` span.
+    pub http_requests: u64,
+    /// With an `http-request` span and no root.
+    pub http_requests_without_root: u64,
+    /// With a root and a frontend stream.
+    pub streaming: u64,
+    /// With more than one attempt.
+    pub with_more_than_one_attempt: u64,
+    /// Given up to stay within the memory limit.
+    pub evicted: u64,
+    /// By what is odd about them.
+    pub by_mark: BTreeMap<&'static str, u64>,
+    /// By producer layout.
+    pub by_layout: BTreeMap<&'static str, u64>,
+    /// By producer mode.
+    pub by_mode: BTreeMap<&'static str, u64>,
+}
+
+/// Request-trace records.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RecordsSection {
+    /// Distinct records kept.
+    pub total: u64,
+    /// By event type.
+    pub by_type: BTreeMap<String, u64>,
+    /// Those that had come before.
+    pub duplicates: u64,
+    /// Those that could not be read.
+    pub bad: u64,
+    /// Given up to stay within the memory limit.
+    pub evicted: u64,
+    /// `request_end` of requests with a root.
+    pub request_end_with_root: u64,
+    /// `request_end` of requests without one.
+    pub request_end_without_root: u64,
+    /// Roots without a `request_end`.
+    pub roots_without_record: u64,
+}
+
+/// The whole report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The filter it was made under; absent for everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// Traces.
+    pub traces: TracesSection,
+    /// Spans.
+    pub spans: SpansSection,
+    /// Requests.
+    pub requests: RequestsSection,
+    /// Waits in the queue.
+    pub queue: QueueSection,
+    /// Choices.
+    pub selection: SelectionSection,
+    /// Attempts.
+    pub dispatch: DispatchSection,
+    /// Streams.
+    pub streaming: StreamingSection,
+    /// Times.
+    pub latency: LatencySection,
+    /// Workers and ranks, as dispatched to.
+    pub workers: Vec<WorkerRow>,
+    /// Records.
+    pub records: RecordsSection,
+    /// What came in.
+    pub input: InputSection,
+}
+
+impl Report {
+    /// The report of what the store holds, after [`Store::finish`]. `filter` says which requests count; traces, spans and
+    /// records are always those of everything.
+    pub fn of(store: &Store, input: InputSection, filter: Option<&Query>) -> Self {
+        let mut rollup = Rollup::default();
+        let mut requests = RequestsSection::default();
+        let mut orphans = 0;
+        for (key, facts) in store.requests() {
+            if filter.is_some_and(|query| !query.matches(facts, &OnDemand::new(|| store.request(key)))) {
+                continue;
+            }
+            rollup.add(facts);
+            for word in facts.marks.words() {
+                *requests.by_mark.entry(word).or_default() += 1;
+            }
+            if facts.has_root {
+                *requests.by_layout.entry(facts.layout.word()).or_default() += 1;
+                *requests.by_mode.entry(facts.mode.word()).or_default() += 1;
+            }
+            if facts.marks.has(Marks::MISSING_PARENT) {
+                let spans = store.request(key).map(|view| view.spans).unwrap_or_default();
+                orphans += spans.iter().filter(|span| span.up == Up::Missing).count() as u64;
+            }
+        }
+        let counts = store.counts();
+        let of = &rollup.requests;
+        requests.total = of.total;
+        requests.in_flight = of.in_flight;
+        requests.lost = of.lost;
+        requests.by_outcome =
+            Outcome::ALL.iter().zip(of.by_outcome).map(|(outcome, count)| (outcome.word(), count)).collect();
+        requests.without_root = of.without_root;
+        requests.with_root = of.total - of.without_root;
+        requests.http_requests = of.with_http;
+        requests.http_requests_without_root = of.http_without_root;
+        requests.streaming = of.streaming;
+        requests.with_more_than_one_attempt = of.retried;
+        requests.evicted = counts.requests_evicted;
+        Self {
+            schema: SCHEMA,
+            filter: filter.map(Query::to_string),
+            traces: TracesSection { total: store.traces() },
+            spans: SpansSection {
+                received: counts.spans_received,
+                total: counts.spans_kept,
+                duplicates: counts.spans_duplicate,
+                rejected: counts.spans_refused,
+                shed: counts.spans_shed,
+                evicted: counts.spans_evicted,
+                orphans,
+                by_name: store.spans_by_name().into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            },
+            queue: QueueSection::of(&rollup),
+            selection: SelectionSection::of(&rollup),
+            dispatch: DispatchSection::of(&rollup),
+            streaming: StreamingSection::of(&rollup),
+            latency: LatencySection::of(&rollup),
+            workers: WorkerRow::all(&rollup),
+            records: RecordsSection {
+                total: counts.records_kept(),
+                by_type: counts.records_by_type.iter().map(|(kind, count)| (kind.to_string(), *count)).collect(),
+                duplicates: counts.records_duplicate,
+                bad: counts.records_bad,
+                evicted: counts.records_evicted,
+                request_end_with_root: of.record_with_root,
+                request_end_without_root: of.record_without_root,
+                roots_without_record: of.root_without_record,
+            },
+            requests,
+            input: InputSection {
+                other_logs: counts.other_logs,
+                request_logs: counts.signs,
+                metric_points: counts.metric_points,
+                texts_cleaned: counts.texts_cleaned,
+                ..input
+            },
+        }
+    }
+
+    /// The report as JSON, indented.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"))
+    }
+}

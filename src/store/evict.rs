@@ -1,0 +1,90 @@
+//! Staying within the limit: whole requests go, oldest finished first, never the one being looked at.
+
+use super::Store;
+use super::Tables;
+use super::trace::{Row, Trace};
+use crate::lifecycle::body::Reader;
+use crate::lifecycle::ids::TraceId;
+use crate::lifecycle::request::RequestKey;
+
+impl Store {
+    /// Lets go until everything held fits the limit: control traffic, then tool records, then ended requests in the order
+    /// they ended, then the oldest that have not.
+    pub(super) fn evict(&mut self) {
+        self.full = false;
+        let mut spared = None;
+        while self.memory() > self.limits.memory {
+            if let Some(slot) = self.control.pop_front() {
+                if self.traces[slot as usize].grouped_as_control && self.traces[slot as usize].groups.is_empty() {
+                    self.free_trace(slot as usize);
+                }
+            } else if let Some(record) = self.loose.pop_front() {
+                self.accounted -= record.size();
+                self.counts.records_evicted += 1;
+            } else if let Some(key) = self.ended.pop_front() {
+                if Some(key) == self.pinned {
+                    spared = Some(key);
+                } else if self.requests.contains_key(&key) {
+                    self.evict_request(key);
+                }
+            } else if let Some(key) = self.requests.keys().copied().find(|key| Some(*key) != self.pinned) {
+                self.evict_request(key);
+            } else {
+                // What is left is being looked at, or is what the hot path remembers.
+                self.memory.forget(&mut self.tables);
+                self.full = self.memory() > self.limits.memory;
+                break;
+            }
+            self.version += 1;
+        }
+        if let Some(key) = spared {
+            self.ended.push_front(key);
+        }
+    }
+
+    fn evict_request(&mut self, key: RequestKey) {
+        let Some(gone) = self.take_request(key, None) else { return };
+        self.counts.requests_evicted += 1;
+        self.counts.records_evicted += gone.records.len() as u64;
+        for slot in gone.traces {
+            let slot = slot as usize;
+            let shared =
+                self.traces[slot].groups.iter().any(|group| group.key != key && self.requests.contains_key(&group.key));
+            if !shared {
+                self.free_trace(slot);
+                continue;
+            }
+            let Self { traces, tables, counts, .. } = self;
+            let trace = &mut traces[slot];
+            for group in 0..trace.groups.len() {
+                if trace.groups[group].key == key {
+                    trace.remove_group(group as u16, |row, body| {
+                        release(tables, row, body);
+                        counts.spans_evicted += 1;
+                    });
+                }
+            }
+            self.account_trace(slot);
+        }
+    }
+
+    /// Gives back everything a trace holds.
+    fn free_trace(&mut self, slot: usize) {
+        let trace = std::mem::replace(&mut self.traces[slot], Trace::new(TraceId([0; 16])));
+        for (at, row) in trace.rows.iter().enumerate() {
+            release(&mut self.tables, row, trace.body(at));
+        }
+        self.counts.spans_evicted += trace.rows.len() as u64;
+        self.accounted -= trace.accounted;
+        self.by_trace.remove(&trace.id);
+        self.free_traces.push(slot as u32);
+    }
+}
+
+fn release(tables: &mut Tables, row: &Row, body: &[u8]) {
+    let Tables { attrs, texts, contexts } = tables;
+    texts.release(row.name);
+    contexts.release(row.resource);
+    contexts.release(row.scope);
+    Reader::new(body).pieces(|piece| attrs.release(piece), |piece| texts.release(piece));
+}

@@ -1,0 +1,243 @@
+//! Which rows of a trace belong to which request.
+//!
+//! Most traces hold one request and are done in one pass. In a trace that several requests share (an agent session
+//! with its own trace context), the outermost `http-request` or root above a span decides; a fragment without one goes by
+//! the request id it carries, and one without any id to the trace's first request until its parents arrive.
+
+use compact_str::CompactString;
+
+use super::trace::{Group, Trace};
+use super::{Store, Tables};
+use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::packed::Value;
+use crate::lifecycle::request::RequestKey;
+use crate::lifecycle::stage::Stage;
+
+/// From how many rows on a trace is regrouped only when it has grown by an eighth or a second has passed.
+const LARGE: usize = 4096;
+
+/// The most requests one trace may hold; further ones count as the last.
+const MOST_GROUPS: usize = u16::MAX as usize;
+
+/// The rows of one request within a trace, before it is known which request of the store that is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    pub rid: CompactString,
+    pub anchored: bool,
+    pub start_ns: u64,
+}
+
+impl Store {
+    /// Groups the rows of every trace that changed; very large traces only now and then, unless `all`.
+    pub(super) fn regroup(&mut self, now_ns: u64, all: bool) {
+        let mut later = Vec::new();
+        // A second pass serves fragments that must move because a twin with their request id appeared.
+        for _ in 0..2 {
+            for slot in std::mem::take(&mut self.dirty_traces) {
+                let trace = &mut self.traces[slot as usize];
+                if !trace.dirty {
+                    continue;
+                }
+                let grown = trace.rows.len() - trace.grouped.min(trace.rows.len());
+                let recent = now_ns.saturating_sub(trace.grouped_ns) < 1_000_000_000;
+                if !all && trace.rows.len() > LARGE && grown < trace.rows.len() / 8 && recent {
+                    later.push(slot);
+                } else {
+                    trace.dirty = false;
+                    trace.grouped = trace.rows.len();
+                    trace.grouped_ns = now_ns;
+                    self.group(slot as usize, now_ns);
+                }
+                self.account_trace(slot as usize);
+            }
+        }
+        self.dirty_traces.append(&mut later);
+    }
+
+    fn group(&mut self, slot: usize, now_ns: u64) {
+        let trace = &mut self.traces[slot];
+        let old = std::mem::take(&mut trace.groups);
+        if trace.is_control(|trace, row| is_control_endpoint(&self.tables, trace, row)) {
+            if trace.grouped_as_control {
+                return;
+            }
+            trace.grouped_as_control = true;
+            self.control.push_back(slot as u32);
+            self.drop_groups(slot, old, None);
+            return;
+        }
+        let parts = parts(&self.tables, trace);
+        let mut groups: Vec<Group> = Vec::with_capacity(parts.len());
+        for part in parts {
+            let taken: Vec<RequestKey> = groups.iter().map(|group| group.key).collect();
+            let key = self.request_for(&part, slot, &old, &taken, now_ns);
+            groups.push(Group { rid: part.rid, key, anchored: part.anchored, start_ns: part.start_ns });
+        }
+        for group in &groups {
+            if let Some(request) = self.requests.get_mut(&group.key) {
+                if !request.traces.contains(&(slot as u32)) {
+                    request.traces.push(slot as u32);
+                    request.inferred |= request.traces.len() > 1;
+                }
+                request.news_ns = now_ns;
+            }
+            self.touch_request(group.key);
+        }
+        let heir = groups.first().map(|group| group.key);
+        self.traces[slot].groups = groups;
+        self.drop_groups(slot, old, heir);
+    }
+
+    /// Takes the trace away from requests that have no rows in it any more; one that has nothing left goes on as `heir`.
+    fn drop_groups(&mut self, slot: usize, old: Vec<Group>, heir: Option<RequestKey>) {
+        for group in old {
+            if self.traces[slot].groups.iter().any(|kept| kept.key == group.key) {
+                continue;
+            }
+            let Some(request) = self.requests.get_mut(&group.key) else { continue };
+            request.traces.retain(|other| *other as usize != slot);
+            if request.traces.is_empty() && request.records.is_empty() && !request.told.any() {
+                self.forget_request(group.key, heir);
+            } else {
+                self.touch_request(group.key);
+            }
+        }
+    }
+}
+
+/// The parts of a trace, its rows' group numbers set to match.
+fn parts(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
+    let mut ids: Vec<&str> = Vec::new();
+    let mut last = None;
+    for row in trace.rows.iter().filter(|row| row.has_rid()) {
+        if last.replace(row.rid) == Some(row.rid) {
+            continue;
+        }
+        if let Some(id) = tables.rid(row)
+            && !ids.contains(&id)
+        {
+            ids.push(id);
+            if ids.len() > 1 {
+                break;
+            }
+        }
+    }
+    if ids.len() > 1 {
+        return several(tables, trace);
+    }
+    let hint = || if let [hint] = &trace.hints[..] { hint.clone() } else { CompactString::default() };
+    let rid = ids.first().map_or_else(hint, |id| CompactString::from(*id));
+    trace.rows.iter_mut().for_each(|row| row.group = 0);
+    vec![Part {
+        rid,
+        anchored: trace.rows.iter().any(|row| is_anchor(row.stage)),
+        start_ns: trace.rows.iter().map(|row| row.start_ns).filter(|start| *start > 0).min().unwrap_or(0),
+    }]
+}
+
+fn is_anchor(stage: Stage) -> bool {
+    matches!(stage, Stage::Http | Stage::Root)
+}
+
+/// A fragment: the rows below one anchor, or below one top without an anchor.
+struct Fragment {
+    rid: CompactString,
+    /// How good a word `rid` is: the root's before `http-request`'s before any other's.
+    rank: u8,
+    anchored: bool,
+    start_ns: u64,
+}
+
+fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
+    let tops = tops(trace);
+    let mut fragments: Vec<Option<Fragment>> = (0..trace.rows.len()).map(|_| None).collect();
+    for (at, row) in trace.rows.iter().enumerate() {
+        let top = tops[at];
+        let fragment = fragments[top].get_or_insert_with(|| Fragment {
+            rid: CompactString::default(),
+            rank: u8::MAX,
+            anchored: is_anchor(trace.rows[top].stage),
+            start_ns: u64::MAX,
+        });
+        if row.start_ns > 0 {
+            fragment.start_ns = fragment.start_ns.min(row.start_ns);
+        }
+        let rank = match row.stage {
+            Stage::Root => 0,
+            Stage::Http => 1,
+            _ => 2,
+        };
+        if rank < fragment.rank
+            && let Some(id) = tables.rid(row)
+        {
+            fragment.rid = id.into();
+            fragment.rank = rank;
+        }
+    }
+    let mut parts: Vec<Part> = Vec::new();
+    let mut by_rid: super::Map<CompactString, usize> = super::Map::default();
+    let mut part_of: Vec<Option<usize>> = vec![None; fragments.len()];
+    for (top, fragment) in fragments.iter().enumerate() {
+        let Some(fragment) = fragment.as_ref().filter(|fragment| !fragment.rid.is_empty()) else { continue };
+        let at = *by_rid.entry(fragment.rid.clone()).or_insert_with(|| {
+            if parts.len() < MOST_GROUPS {
+                parts.push(Part { rid: fragment.rid.clone(), anchored: false, start_ns: u64::MAX });
+            }
+            parts.len() - 1
+        });
+        part_of[top] = Some(at);
+        parts[at].anchored |= fragment.anchored;
+        parts[at].start_ns = parts[at].start_ns.min(fragment.start_ns);
+    }
+    let first = (0..parts.len()).min_by_key(|at| (!parts[*at].anchored, parts[*at].start_ns)).unwrap_or(0);
+    for (at, row) in trace.rows.iter_mut().enumerate() {
+        row.group = part_of[tops[at]].unwrap_or(first) as u16;
+    }
+    for part in &mut parts {
+        part.start_ns = if part.start_ns == u64::MAX { 0 } else { part.start_ns };
+    }
+    parts
+}
+
+/// For each row, the row that decides for it: the outermost anchor at or above it, else the outermost row above it.
+fn tops(trace: &Trace) -> Vec<usize> {
+    const UNKNOWN: usize = usize::MAX;
+    const OPEN: usize = usize::MAX - 1;
+    let mut tops = vec![UNKNOWN; trace.rows.len()];
+    let mut path = Vec::new();
+    for start in 0..trace.rows.len() {
+        let mut at = start;
+        path.clear();
+        // Up to a row that is decided, has no parent here, or closes a cycle.
+        let mut above = loop {
+            match tops[at] {
+                UNKNOWN => {}
+                OPEN => break None,
+                decided => break Some(decided),
+            }
+            tops[at] = OPEN;
+            path.push(at);
+            match trace.rows[at].parent.and_then(|parent| trace.find(parent)) {
+                Some(parent) => at = parent,
+                None => break None,
+            }
+        };
+        for at in path.drain(..).rev() {
+            let decided = match above {
+                Some(top) if is_anchor(trace.rows[top].stage) || !is_anchor(trace.rows[at].stage) => top,
+                _ => at,
+            };
+            tops[at] = decided;
+            above = Some(decided);
+        }
+    }
+    tops
+}
+
+fn is_control_endpoint(tables: &Tables, trace: &Trace, row: usize) -> bool {
+    crate::lifecycle::body::Body::new(trace.body(row), tables)
+        .attrs()
+        .filter(|attr| attr.field == Field::PayloadEndpoint)
+        .last()
+        .is_some_and(|attr| matches!(attr.value, Value::Str(text) if text.starts_with("worker_kv_query_source")))
+}

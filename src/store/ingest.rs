@@ -1,0 +1,375 @@
+//! The hot path: from a batch's borrowed spans to rows and bodies.
+//!
+//! Each attribute is compared with the one at the same place of the last span of the same name, and hashed only when it
+//! differs (two thirds do not). Nothing here looks at what attributes mean, but for the request id, which is noted in the
+//! row as its piece is held.
+
+use super::interner::{Interner, NONE};
+use super::trace::{Row, Trace};
+use super::{Ingested, Store, Tables};
+use crate::lifecycle::batch::{Batch, ResourceIn, ScopeIn, Slice, SpanIn};
+use crate::lifecycle::body::{Code, Head, Writer};
+use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::context;
+use crate::lifecycle::packed;
+use crate::lifecycle::stage::Stage;
+use crate::lifecycle::text;
+
+/// Span names that keep a predecessor; a sender of more names than this is not Dynamo and pays for its hashes.
+const MOST_PREDECESSORS: usize = 1024;
+
+/// The attributes of the last span of one name.
+#[derive(Default)]
+struct Predecessor {
+    /// Their packed bytes, one after the other.
+    raw: Vec<u8>,
+    /// Where each ends in `raw`, and its code.
+    codes: Vec<(u32, Code)>,
+}
+
+/// A span name that was seen.
+struct Name {
+    /// As it came.
+    bytes: Box<[u8]>,
+    /// Its text piece, held.
+    piece: u32,
+    stage: Stage,
+    before: Predecessor,
+}
+
+/// What the hot path remembers between spans.
+#[derive(Default)]
+pub struct Memory {
+    names: Vec<Name>,
+    /// Where the last lookup of a name ended: spans of a batch come in runs and cycles of few names.
+    last_name: usize,
+    codes: Vec<Code>,
+    raw: Vec<u8>,
+    ends: Vec<(u32, Code)>,
+    contexts: Vec<u32>,
+}
+
+impl Store {
+    /// Takes in one batch. `now_ns` is the time of arrival.
+    pub fn ingest(&mut self, batch: &Batch<'_>, now_ns: u64) -> Ingested {
+        let mut done = Ingested::default();
+        let mut memory = std::mem::take(&mut self.memory);
+        memory.contexts.clear();
+        memory.contexts.resize(batch.resources.len() + batch.scopes.len(), NONE);
+        for span in &batch.spans {
+            let slot = self.trace_slot(span.trace);
+            let trace = &mut self.traces[slot];
+            if trace.find(span.id).is_some() {
+                done.duplicates += 1;
+                continue;
+            }
+            if self.full {
+                done.shed += 1;
+                continue;
+            }
+            let row = memory.row(&mut self.tables, &mut self.counts.texts_cleaned, trace, batch, span);
+            trace.push(row);
+            done.kept += 1;
+            if !trace.dirty {
+                trace.dirty = true;
+                self.dirty_traces.push(slot as u32);
+            }
+        }
+        self.memory = memory;
+        self.counts.spans_received += batch.spans.len() as u64 + batch.tally.refused_spans;
+        self.counts.spans_kept += done.kept;
+        self.counts.spans_duplicate += done.duplicates;
+        self.counts.spans_shed += done.shed;
+        self.counts.spans_refused += batch.tally.refused_spans;
+        self.counts.other_logs += batch.tally.other_logs;
+        self.counts.metric_points += batch.tally.metric_points;
+        self.counts.records_bad += batch.tally.bad_records;
+        for record in &batch.records {
+            self.take_record(record, now_ns);
+        }
+        for sign in &batch.signs {
+            self.take_sign(sign, now_ns);
+        }
+        self.arrived_ns = now_ns;
+        self.version += 1;
+        done
+    }
+}
+
+impl Memory {
+    /// The row of a span, its body appended to the trace's, every piece of it held.
+    #[inline]
+    fn row(
+        &mut self,
+        tables: &mut Tables,
+        cleaned: &mut u64,
+        trace: &mut Trace,
+        batch: &Batch<'_>,
+        span: &SpanIn<'_>,
+    ) -> Row {
+        let resource = self.context(tables, cleaned, span.resource as usize, |tables, cleaned| {
+            resource(tables, cleaned, batch, &batch.resources[span.resource as usize])
+        });
+        let scope = self.context(tables, cleaned, batch.resources.len() + span.scope as usize, |tables, cleaned| {
+            scope(tables, cleaned, batch, &batch.scopes[span.scope as usize])
+        });
+        tables.contexts.hold(resource);
+        tables.contexts.hold(scope);
+        let at = self.name(tables, cleaned, span.name);
+        let Name { piece: name, stage, .. } = self.names[at];
+        tables.texts.hold(name);
+
+        let body = trace.bodies.len() as u32;
+        let has_head = span.status_code != 0
+            || span.flags != 0
+            || !span.status_message.is_empty()
+            || !span.trace_state.is_empty()
+            || span.dropped != [0; 3];
+        let mut head = Head::default();
+        if has_head {
+            head = Head {
+                status_code: span.status_code,
+                status_message: optional_text(&mut tables.texts, cleaned, span.status_message),
+                trace_state: optional_text(&mut tables.texts, cleaned, span.trace_state),
+                flags: span.flags,
+                dropped: span.dropped,
+            };
+        }
+        let (events, links) = (batch.events(&span.events), batch.links(&span.links));
+        let mut writer = Writer(&mut trace.bodies);
+        writer.head(&head, !events.is_empty(), !links.is_empty());
+
+        let mut rid = NONE;
+        self.codes.clear();
+        self.raw.clear();
+        self.ends.clear();
+        let before = &mut self.names[at].before;
+        let mut start = 0usize;
+        for (index, raw) in batch.attrs(&span.attrs).iter().enumerate() {
+            let same = match before.codes.get(index) {
+                Some((end, code)) => {
+                    let old = &before.raw[start..*end as usize];
+                    start = *end as usize;
+                    if old == *raw { Some(*code) } else { int_like(&tables.attrs, *code, raw) }
+                }
+                None => None,
+            };
+            let code = match same {
+                Some(code) => code,
+                None => code_of(&mut tables.attrs, cleaned, raw),
+            };
+            let piece = piece_of(code);
+            if tables.attrs.hold(piece) == Field::RequestId {
+                rid = piece;
+            }
+            // The predecessor holds its pieces too: without that a number could be used again under it.
+            let old = before.codes.get(index).map(|(_, code)| piece_of(*code));
+            if old != Some(piece) {
+                tables.attrs.hold(piece);
+                old.into_iter().for_each(|old| tables.attrs.release(old));
+            }
+            self.raw.extend_from_slice(raw);
+            self.ends.push((self.raw.len() as u32, code));
+            self.codes.push(code);
+        }
+        writer.attrs(&self.codes);
+        for (_, code) in before.codes.iter().skip(self.codes.len()) {
+            tables.attrs.release(piece_of(*code));
+        }
+        std::mem::swap(&mut before.raw, &mut self.raw);
+        std::mem::swap(&mut before.codes, &mut self.ends);
+
+        if !events.is_empty() {
+            writer.count(events.len());
+            for event in events {
+                let name = tables.keep_text(cleaned, event.name);
+                tables.texts.hold(name);
+                codes_of(&mut tables.attrs, cleaned, batch.attrs(&event.attrs), &mut self.codes);
+                writer.event(event.time_ns.wrapping_sub(span.start_ns) as i64, name, event.dropped, &self.codes);
+            }
+        }
+        if !links.is_empty() {
+            writer.count(links.len());
+            for link in links {
+                let state = optional_text(&mut tables.texts, cleaned, link.trace_state);
+                codes_of(&mut tables.attrs, cleaned, batch.attrs(&link.attrs), &mut self.codes);
+                writer.link(link.trace, link.span, state, link.flags, link.dropped, &self.codes);
+            }
+        }
+        Row {
+            id: span.id,
+            parent: span.parent,
+            start_ns: span.start_ns,
+            end_ns: span.end_ns,
+            name,
+            resource,
+            scope,
+            body,
+            rid,
+            kind: span.kind,
+            stage,
+            group: 0,
+        }
+    }
+
+    /// The context piece at a place of the batch, made once a batch.
+    #[inline]
+    fn context(
+        &mut self,
+        tables: &mut Tables,
+        cleaned: &mut u64,
+        at: usize,
+        make: impl FnOnce(&mut Tables, &mut u64) -> u32,
+    ) -> u32 {
+        if self.contexts[at] == NONE {
+            self.contexts[at] = make(tables, cleaned);
+        }
+        self.contexts[at]
+    }
+
+    /// Where a name stands in [`Memory::names`].
+    #[inline]
+    fn name(&mut self, tables: &mut Tables, cleaned: &mut u64, bytes: &[u8]) -> usize {
+        let count = self.names.len();
+        for step in 0..count.min(64) {
+            let at = (self.last_name + step) % count;
+            if *self.names[at].bytes == *bytes {
+                self.last_name = at;
+                return at;
+            }
+        }
+        self.last_name = self.names.iter().position(|name| *name.bytes == *bytes).unwrap_or_else(|| {
+            if self.names.len() >= MOST_PREDECESSORS {
+                self.forget(tables);
+            }
+            let piece = tables.keep_text(cleaned, bytes);
+            tables.texts.hold(piece);
+            let stage = Stage::of(tables.texts.text(piece));
+            self.names.push(Name { bytes: bytes.into(), piece, stage, before: Predecessor::default() });
+            self.names.len() - 1
+        });
+        self.last_name
+    }
+
+    /// Lets go of every name and predecessor.
+    pub fn forget(&mut self, tables: &mut Tables) {
+        for name in self.names.drain(..) {
+            tables.texts.release(name.piece);
+            for (_, code) in name.before.codes {
+                tables.attrs.release(piece_of(code));
+            }
+        }
+        self.last_name = 0;
+    }
+}
+
+impl Tables {
+    /// The text piece of these bytes, scrubbed.
+    pub fn keep_text(&mut self, cleaned: &mut u64, bytes: &[u8]) -> u32 {
+        keep_text(&mut self.texts, cleaned, bytes)
+    }
+}
+
+fn keep_text(texts: &mut Interner, cleaned: &mut u64, bytes: &[u8]) -> u32 {
+    if let Some(piece) = texts.find(bytes) {
+        return piece;
+    }
+    let clean = text::scrub(bytes);
+    *cleaned += u64::from(clean.as_bytes() != bytes);
+    texts.keep(clean.as_bytes(), || Field::Other)
+}
+
+/// The piece of a text that may be empty, held.
+fn optional_text(texts: &mut Interner, cleaned: &mut u64, bytes: &[u8]) -> Option<u32> {
+    (!bytes.is_empty()).then(|| {
+        let piece = keep_text(texts, cleaned, bytes);
+        texts.hold(piece);
+        piece
+    })
+}
+
+/// The codes of an event's or link's attributes, held.
+fn codes_of(attrs: &mut Interner, cleaned: &mut u64, raw: &[&[u8]], codes: &mut Vec<Code>) {
+    codes.clear();
+    for raw in raw {
+        let code = code_of(attrs, cleaned, raw);
+        attrs.hold(piece_of(code));
+        codes.push(code);
+    }
+}
+
+/// The piece a code points to.
+#[inline]
+fn piece_of(code: Code) -> u32 {
+    let (Code::Piece(piece) | Code::Int(piece, _)) = code;
+    piece
+}
+
+/// The same integer key with another value: the usual way in which `busy_ns` and its like differ.
+#[inline]
+fn int_like(attrs: &Interner, code: Code, raw: &[u8]) -> Option<Code> {
+    let Code::Int(key, _) = code else { return None };
+    let value = raw.strip_prefix(attrs.get(key))?;
+    Some(Code::Int(key, int_value(value)?))
+}
+
+/// The integer in `12 len 18 varint`: the value field of an attribute that holds nothing but an integer.
+#[inline]
+fn int_value(value: &[u8]) -> Option<i64> {
+    let [0x12, length, 0x18, rest @ ..] = value else { return None };
+    let mut rest = rest;
+    if usize::from(*length) != rest.len() + 1 {
+        return None;
+    }
+    let number = packed::varint(&mut rest)?;
+    rest.is_empty().then_some(number as i64)
+}
+
+/// The code of an attribute that differs from its predecessor.
+fn code_of(attrs: &mut Interner, cleaned: &mut u64, raw: &[u8]) -> Code {
+    if let [0x0a, length @ 0..=0x7f, rest @ ..] = raw
+        && let Some((key, value)) = rest.split_at_checked(usize::from(*length))
+        && let Some(number) = int_value(value)
+        && text::is_clean(key)
+    {
+        let key_piece = &raw[..2 + key.len()];
+        return Code::Int(attrs.keep(key_piece, || field_of(key_piece)), number);
+    }
+    if let Some(piece) = attrs.find(raw) {
+        return Code::Piece(piece);
+    }
+    let clean = packed::clean(raw);
+    *cleaned += u64::from(*clean != *raw);
+    Code::Piece(attrs.keep(&clean, || field_of(&clean)))
+}
+
+fn field_of(attribute: &[u8]) -> Field {
+    Field::of(packed::read(attribute).0)
+}
+
+fn resource(tables: &mut Tables, cleaned: &mut u64, batch: &Batch<'_>, resource: &ResourceIn<'_>) -> u32 {
+    let url = text::scrub(resource.schema_url);
+    keep_context(tables, cleaned, batch, resource.dropped, &[url.as_bytes()], &resource.attrs)
+}
+
+fn scope(tables: &mut Tables, cleaned: &mut u64, batch: &Batch<'_>, scope: &ScopeIn<'_>) -> u32 {
+    let texts = [text::scrub(scope.name), text::scrub(scope.version), text::scrub(scope.schema_url)];
+    let texts = [texts[0].as_bytes(), texts[1].as_bytes(), texts[2].as_bytes()];
+    keep_context(tables, cleaned, batch, scope.dropped, &texts, &scope.attrs)
+}
+
+fn keep_context(
+    tables: &mut Tables,
+    cleaned: &mut u64,
+    batch: &Batch<'_>,
+    dropped: u32,
+    texts: &[&[u8]],
+    attrs: &Slice,
+) -> u32 {
+    let attrs: Vec<_> = batch.attrs(attrs).iter().map(|raw| packed::clean(raw)).collect();
+    *cleaned += attrs.iter().filter(|attr| matches!(attr, std::borrow::Cow::Owned(_))).count() as u64;
+    let attrs: Vec<&[u8]> = attrs.iter().map(AsRef::as_ref).collect();
+    let mut bytes = Vec::new();
+    context::write(&mut bytes, dropped, texts, &attrs);
+    tables.contexts.keep(&bytes, || Field::Other)
+}

@@ -1,0 +1,296 @@
+//! Which requests are one: fragments, records and logs that meet by request id alone.
+//!
+//! A fragment without an `http-request` or root joins the request with its id that began last before it; two requests that
+//! both have one are two, however equal their public ids (spec lifecycle-spans §4).
+
+use compact_str::CompactString;
+
+use super::group::Part;
+use super::trace::Group;
+use super::{Request, Store};
+use crate::lifecycle::assemble::Told;
+use crate::lifecycle::batch::{Sign, SignKind};
+use crate::lifecycle::facts::Facts;
+use crate::lifecycle::record::{Record, RecordBody};
+use crate::lifecycle::request::RequestKey;
+
+/// Records carry milliseconds; a request that began within this after one may still be its own.
+const SLACK_NS: u64 = 2_000_000;
+
+/// The most event types counted by name.
+const MOST_TYPES: usize = 64;
+
+impl Store {
+    /// The request that a part of a trace belongs to, made when there is none. `old` are the trace's groups so far,
+    /// `taken` the requests of the parts before this one.
+    pub(super) fn request_for(
+        &mut self,
+        part: &Part,
+        slot: usize,
+        old: &[Group],
+        taken: &[RequestKey],
+        now_ns: u64,
+    ) -> RequestKey {
+        let alive = |group: &&Group| self.requests.contains_key(&group.key) && !taken.contains(&group.key);
+        let named = old.iter().filter(alive).find(|group| group.rid == part.rid);
+        let kept = named.or_else(|| old.iter().filter(alive).find(|group| group.rid.is_empty())).map(|group| group.key);
+        if part.rid.is_empty() {
+            return kept.unwrap_or_else(|| self.new_request(CompactString::default(), now_ns));
+        }
+        if let Some(kept) = kept {
+            self.name_request(kept, &part.rid);
+        }
+        let others: Vec<RequestKey> = self.by_rid.get(&part.rid).cloned().unwrap_or_default();
+        let (anchored, loose): (Vec<_>, Vec<_>) = others
+            .into_iter()
+            .filter(|key| !taken.contains(key))
+            .partition(|key| self.anchor_start(*key, Some(slot)).is_some());
+        if !part.anchored {
+            let chosen = self.nearest(&anchored, part.start_ns).or_else(|| loose.first().copied());
+            let chosen = chosen.unwrap_or_else(|| self.new_request(part.rid.clone(), now_ns));
+            return match kept {
+                Some(kept) if kept != chosen && !self.has_others(kept, slot) => self.absorb(kept, chosen),
+                _ => chosen,
+            };
+        }
+        let own = kept.filter(|key| !anchored.contains(key));
+        match (own, loose.iter().copied().find(|key| Some(*key) != own)) {
+            (Some(own), Some(other)) => self.absorb(other, own),
+            (Some(key), None) | (None, Some(key)) => key,
+            (None, None) => {
+                let key = self.new_request(part.rid.clone(), now_ns);
+                self.reconsider(&part.rid);
+                key
+            }
+        }
+    }
+
+    /// Whether a request has more than the rows of one trace.
+    fn has_others(&self, key: RequestKey, slot: usize) -> bool {
+        self.requests.get(&key).is_some_and(|request| request.traces.iter().any(|other| *other as usize != slot))
+    }
+
+    /// When the request's `http-request` or root began, if it has one outside the trace `except`.
+    fn anchor_start(&self, key: RequestKey, except: Option<usize>) -> Option<u64> {
+        let request = self.requests.get(&key)?;
+        let slots = request.traces.iter().map(|slot| *slot as usize).filter(|slot| Some(*slot) != except);
+        slots
+            .flat_map(|slot| &self.traces[slot].groups)
+            .filter(|group| group.key == key && group.anchored)
+            .map(|group| group.start_ns)
+            .min()
+    }
+
+    /// Of these requests the one that began last before `time_ns`, else the first to begin.
+    fn nearest(&self, keys: &[RequestKey], time_ns: u64) -> Option<RequestKey> {
+        let begun = |key: &RequestKey| self.anchor_start(*key, None).unwrap_or(0);
+        let before =
+            keys.iter().filter(|key| begun(key) <= time_ns.saturating_add(SLACK_NS)).max_by_key(|key| begun(key));
+        before.or_else(|| keys.iter().min_by_key(|key| begun(key))).copied()
+    }
+
+    fn new_request(&mut self, rid: CompactString, now_ns: u64) -> RequestKey {
+        let key = RequestKey(self.next_key);
+        self.next_key += 1;
+        if !rid.is_empty() {
+            self.by_rid.entry(rid.clone()).or_default().push(key);
+        }
+        let request = Request {
+            rid,
+            traces: Vec::new(),
+            records: Vec::new(),
+            told: Told::default(),
+            facts: Facts::default(),
+            aliases: Vec::new(),
+            inferred: false,
+            dirty: false,
+            counted: false,
+            news_ns: now_ns,
+            accounted: 0,
+        };
+        self.requests.insert(key, request);
+        key
+    }
+
+    /// Gives a request its id, or another one when its root says so.
+    fn name_request(&mut self, key: RequestKey, rid: &CompactString) {
+        let Some(request) = self.requests.get_mut(&key).filter(|request| request.rid != *rid) else { return };
+        let old = std::mem::replace(&mut request.rid, rid.clone());
+        self.unlist(key, &old);
+        self.by_rid.entry(rid.clone()).or_default().push(key);
+    }
+
+    fn unlist(&mut self, key: RequestKey, rid: &CompactString) {
+        if let Some(keys) = self.by_rid.get_mut(rid) {
+            keys.retain(|other| *other != key);
+            if keys.is_empty() {
+                self.by_rid.remove(rid);
+            }
+        }
+    }
+
+    /// Makes two requests one, under the older key.
+    fn absorb(&mut self, one: RequestKey, other: RequestKey) -> RequestKey {
+        let (into, from) = (one.min(other), one.max(other));
+        let Some(mut gone) = self.take_request(from, Some(into)) else { return into };
+        for slot in &gone.traces {
+            for group in &mut self.traces[*slot as usize].groups {
+                if group.key == from {
+                    group.key = into;
+                }
+            }
+        }
+        if let Some(request) = self.requests.get_mut(&into) {
+            for slot in gone.traces.drain(..) {
+                if !request.traces.contains(&slot) {
+                    request.traces.push(slot);
+                }
+            }
+            request.inferred |= request.traces.len() > 1;
+            request.records.append(&mut gone.records);
+            request.told.merge(gone.told);
+        }
+        self.touch_request(into);
+        into
+    }
+
+    /// Lets a request go without eviction: it was joined into `heir`, or nothing of it is left.
+    pub(super) fn forget_request(&mut self, key: RequestKey, heir: Option<RequestKey>) {
+        self.take_request(key, heir);
+    }
+
+    /// Takes a request out of every index. Its rows stay where they are.
+    pub(super) fn take_request(&mut self, key: RequestKey, heir: Option<RequestKey>) -> Option<Request> {
+        let mut gone = self.requests.remove(&key)?;
+        self.uncount(key, &gone);
+        self.accounted -= gone.accounted;
+        self.unlist(key, &gone.rid);
+        let aliases = std::mem::take(&mut gone.aliases);
+        for alias in aliases.into_iter().chain([key]) {
+            match heir.and_then(|heir| Some((heir, self.requests.get_mut(&heir)?))) {
+                Some((heir, request)) => {
+                    self.aliases.insert(alias, heir);
+                    request.aliases.push(alias);
+                }
+                None => {
+                    self.aliases.remove(&alias);
+                }
+            }
+        }
+        if self.pinned == Some(key) {
+            self.pinned = heir;
+        }
+        Some(gone)
+    }
+
+    /// A second request with this id appeared: its fragments and records may belong to the other one.
+    fn reconsider(&mut self, rid: &CompactString) {
+        let keys = self.by_rid.get(rid).cloned().unwrap_or_default();
+        let mut records = Vec::new();
+        for key in &keys {
+            let Some(request) = self.requests.get_mut(key) else { continue };
+            records.append(&mut request.records);
+            for slot in request.traces.clone() {
+                if self.traces[slot as usize].groups.iter().any(|group| group.key == *key && !group.anchored) {
+                    self.touch_trace(slot as usize);
+                }
+            }
+            self.touch_request(*key);
+        }
+        self.moved_records.extend(records);
+    }
+
+    /// Gives records that [`Store::reconsider`] took back to the requests they are nearest to.
+    pub(super) fn place_moved_records(&mut self) {
+        for record in std::mem::take(&mut self.moved_records) {
+            if let Some(key) = self.request_of(&record)
+                && let Some(request) = self.requests.get_mut(&key)
+            {
+                request.records.push(record);
+                self.touch_request(key);
+            }
+        }
+    }
+
+    fn request_of(&self, record: &Record) -> Option<RequestKey> {
+        let keys = self.by_rid.get(&record.request_id)?;
+        let received = match &record.body {
+            RecordBody::End(end) => end.request_received_ms,
+            _ => None,
+        };
+        self.nearest(keys, received.unwrap_or(record.time_ms).saturating_mul(1_000_000))
+    }
+
+    /// Takes in a record: joined to its request, which it may be the first sign of.
+    pub(super) fn take_record(&mut self, record: &Record, now_ns: u64) {
+        if record.request_id.is_empty() {
+            if self.loose.iter().rev().take(256).any(|other| other.raw == record.raw) {
+                self.counts.records_duplicate += 1;
+                return;
+            }
+            self.count_record(record);
+            self.accounted += record.size();
+            self.loose.push_back(record.clone());
+            return;
+        }
+        let key = match self.request_of(record) {
+            Some(key) => key,
+            None => self.new_request(record.request_id.clone(), now_ns),
+        };
+        let Some(request) = self.requests.get_mut(&key) else { return };
+        if request.records.iter().any(|other| other.raw == record.raw) {
+            self.counts.records_duplicate += 1;
+            return;
+        }
+        request.records.push(record.clone());
+        request.news_ns = now_ns;
+        self.count_record(record);
+        self.touch_request(key);
+    }
+
+    fn count_record(&mut self, record: &Record) {
+        let types = &mut self.counts.records_by_type;
+        let known = types.contains_key(&record.event_type) || types.len() < MOST_TYPES;
+        *types.entry(if known { record.event_type.clone() } else { "other".into() }).or_default() += 1;
+    }
+
+    /// Takes in what a frontend's log tells.
+    pub(super) fn take_sign(&mut self, sign: &Sign, now_ns: u64) {
+        self.counts.signs += 1;
+        let slot = sign.trace.map(|trace| self.trace_slot(trace));
+        let known = self.by_rid.get(&sign.request_id).and_then(|keys| match slot {
+            // The request of this very trace, if the trace is known to hold it.
+            Some(slot) => keys
+                .iter()
+                .copied()
+                .find(|key| self.requests.get(key).is_some_and(|request| request.traces.contains(&(slot as u32)))),
+            None => self.nearest(keys, sign.time_ns),
+        });
+        if let Some(slot) = slot
+            && known.is_none()
+        {
+            let trace = &mut self.traces[slot];
+            if !trace.hints.contains(&sign.request_id) && trace.hints.len() < 64 {
+                trace.hints.push(sign.request_id.clone());
+                self.touch_trace(slot);
+            }
+        }
+        let key = known.or_else(|| {
+            let keys = self.by_rid.get(&sign.request_id)?;
+            // A completed request is not the one that is received now: two may share a public id.
+            let open = keys.iter().copied().filter(|key| {
+                self.requests.get(key).is_some_and(|request| match sign.kind {
+                    SignKind::Received => request.told.received_ns.is_none(),
+                    SignKind::Completed { .. } => request.told.completed_ns.is_none(),
+                })
+            });
+            self.nearest(&open.collect::<Vec<_>>(), sign.time_ns)
+        });
+        let key = key.unwrap_or_else(|| self.new_request(sign.request_id.clone(), now_ns));
+        if let Some(request) = self.requests.get_mut(&key) {
+            request.told.hear(sign);
+            request.news_ns = now_ns;
+        }
+        self.touch_request(key);
+    }
+}

@@ -1,0 +1,250 @@
+//! Rollups: every number that panes and reports show of a set of requests, added to and taken from one request at a time.
+//!
+//! What a span records and what is inferred or told by records is counted apart, never mixed. Every count is exact; so is
+//! every quantile (nearest rank). Owns: the counting. Keeps out: which requests are in the set (filters, windows), how
+//! numbers are shown (`view`, `report`).
+
+mod dispatch;
+mod queue;
+mod selection;
+mod streaming;
+pub mod values;
+
+use std::collections::BTreeMap;
+
+use crate::lifecycle::facts::{Facts, State};
+use crate::lifecycle::stage::{Origin, Outcome};
+pub use dispatch::{Dispatches, WorkerDispatches};
+pub use queue::{ClassWaits, Queues};
+pub use selection::{NEAR_TIE, Selections, WorkerSelections};
+pub use streaming::Streams;
+use values::Values;
+
+/// Counts by a key; what comes to nothing goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tally<K: Ord>(BTreeMap<K, u64>);
+
+impl<K: Ord> Default for Tally<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord> Tally<K> {
+    fn step(&mut self, key: K, sign: Sign) {
+        match sign {
+            Sign::Add => *self.0.entry(key).or_default() += 1,
+            Sign::Remove => {
+                if let Some(count) = self.0.get_mut(&key) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.0.remove(&key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The count of a key.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> u64
+    where
+        K: std::borrow::Borrow<Q>,
+    {
+        self.0.get(key).copied().unwrap_or(0)
+    }
+
+    /// Keys and counts, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, u64)> {
+        self.0.iter().map(|(key, count)| (key, *count))
+    }
+
+    /// The sum of all counts.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// Keys and counts, the most frequent first.
+    pub fn ranked(&self) -> Vec<(&K, u64)> {
+        let mut ranked: Vec<_> = self.iter().collect();
+        ranked.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        ranked
+    }
+}
+
+/// Whether a request is added or taken away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sign {
+    Add,
+    Remove,
+}
+
+impl Sign {
+    fn step(self, count: &mut u64) {
+        self.by(count, 1);
+    }
+
+    fn by(self, count: &mut u64, amount: u64) {
+        *count = match self {
+            Self::Add => *count + amount,
+            Self::Remove => count.saturating_sub(amount),
+        };
+    }
+
+    fn value(self, values: &mut Values, value: u64) {
+        match self {
+            Self::Add => values.add(value),
+            Self::Remove => values.remove(value),
+        }
+    }
+
+    fn cost(self, costs: &mut values::Costs, cost: f64) {
+        match self {
+            Self::Add => costs.add(cost),
+            Self::Remove => costs.remove(cost),
+        }
+    }
+}
+
+/// How the requests of a set stand, and how long they took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Requests {
+    /// All.
+    pub total: u64,
+    /// Not ended.
+    pub in_flight: u64,
+    /// End missing although expected.
+    pub lost: u64,
+    /// Without a root, in flight or not.
+    pub without_root: u64,
+    /// With an `http-request`.
+    pub with_http: u64,
+    /// With an `http-request` and no root.
+    pub http_without_root: u64,
+    /// With a root and a frontend stream.
+    pub streaming: u64,
+    /// With more than one attempt.
+    pub retried: u64,
+    /// With a `request_end` record and a root.
+    pub record_with_root: u64,
+    /// With a `request_end` record and no root.
+    pub record_without_root: u64,
+    /// With a root and no `request_end` record.
+    pub root_without_record: u64,
+    /// In the order of [`Outcome::ALL`].
+    pub by_outcome: [u64; 6],
+    /// Root durations, all outcomes, nanoseconds.
+    pub durations: Values,
+    /// Root durations of successes, nanoseconds.
+    pub success_durations: Values,
+    /// From the root's start to its terminal moment, nanoseconds.
+    pub terminals: Values,
+    /// `ttft_ms` of `http-request`, of requests with a root, nanoseconds.
+    pub http_ttft: Values,
+    /// `ttft_ms` of `request_end`, of requests with a root, nanoseconds.
+    pub record_ttft: Values,
+    /// `total_time_ms` of `request_end`, of requests with a root, nanoseconds.
+    pub record_total: Values,
+}
+
+impl Requests {
+    fn apply(&mut self, facts: &Facts, sign: Sign) {
+        let root = facts.has_root;
+        for (is, count) in [
+            (true, &mut self.total),
+            (facts.state == State::InFlight, &mut self.in_flight),
+            (facts.state == State::Lost, &mut self.lost),
+            (!root, &mut self.without_root),
+            (facts.has_http, &mut self.with_http),
+            (facts.has_http && !root, &mut self.http_without_root),
+            (root && facts.stream.is_some(), &mut self.streaming),
+            (facts.attempts() > 1, &mut self.retried),
+            (facts.has_record && root, &mut self.record_with_root),
+            (facts.has_record && !root, &mut self.record_without_root),
+            (!facts.has_record && root, &mut self.root_without_record),
+        ] {
+            if is {
+                sign.step(count);
+            }
+        }
+        let Some(outcome) = facts.outcome else { return };
+        if let Some(at) = Outcome::ALL.iter().position(|other| *other == outcome) {
+            sign.step(&mut self.by_outcome[at]);
+        }
+        if let Some(total) = facts.total_ns() {
+            sign.value(&mut self.durations, total);
+            if outcome == Outcome::Success {
+                sign.value(&mut self.success_durations, total);
+            }
+        }
+        let since_start = facts.terminal_ns.map(|terminal| terminal.saturating_sub(facts.start_ns));
+        let http_ttft = facts.ttft_ns.filter(|(_, origin)| *origin == Origin::Span).map(|(ttft, _)| ttft);
+        for (value, values) in [
+            (since_start, &mut self.terminals),
+            (http_ttft, &mut self.http_ttft),
+            (facts.record_ttft_ns, &mut self.record_ttft),
+            (facts.record_total_ns, &mut self.record_total),
+        ] {
+            if let Some(value) = value {
+                sign.value(values, value);
+            }
+        }
+    }
+}
+
+/// Every number that panes and reports show of a set of requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rollup {
+    /// How they stand.
+    pub requests: Requests,
+    /// Waits, as queue spans record them.
+    pub queue: Queues,
+    /// Waits inferred from `kv_router.schedule`.
+    pub queue_inferred: Queues,
+    /// Choices, as selection spans record them.
+    pub selection: Selections,
+    /// Choices, as `router_selection` records tell them.
+    pub selection_records: Selections,
+    /// Attempts, as dispatch spans record them.
+    pub dispatch: Dispatches,
+    /// Attempts inferred from route spans.
+    pub dispatch_inferred: Dispatches,
+    /// Frontend streams.
+    pub streams: Streams,
+}
+
+impl Rollup {
+    /// Adds a request.
+    pub fn add(&mut self, facts: &Facts) {
+        self.apply(facts, Sign::Add);
+    }
+
+    /// Takes away a request that was added with these very facts.
+    pub fn remove(&mut self, facts: &Facts) {
+        self.apply(facts, Sign::Remove);
+    }
+
+    fn apply(&mut self, facts: &Facts, sign: Sign) {
+        self.requests.apply(facts, sign);
+        for leg in &facts.legs {
+            if let Some(queue) = &leg.queue {
+                let queues = if queue.origin == Origin::Span { &mut self.queue } else { &mut self.queue_inferred };
+                queues.apply(leg, queue, sign);
+            }
+            if let Some(selection) = &leg.selection {
+                let recorded = selection.origin == Origin::Span;
+                let selections = if recorded { &mut self.selection } else { &mut self.selection_records };
+                selections.apply(selection, sign);
+            }
+            if let Some(dispatch) = &leg.dispatch {
+                let recorded = dispatch.origin == Origin::Span;
+                let dispatches = if recorded { &mut self.dispatch } else { &mut self.dispatch_inferred };
+                dispatches.apply(facts, leg, dispatch, sign);
+            } else if let Some(admission) = &leg.admission {
+                self.dispatch.admission(admission, sign);
+            }
+        }
+        if let Some(stream) = &facts.stream {
+            self.streams.apply(facts, stream, sign);
+        }
+    }
+}

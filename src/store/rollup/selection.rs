@@ -1,0 +1,112 @@
+//! A router's choices: margins, ties, regret, what was filtered, and each worker's share.
+
+use std::collections::BTreeMap;
+
+use super::values::Costs;
+use super::{Sign, Tally};
+use crate::lifecycle::facts::Selection;
+use crate::lifecycle::ids::Worker;
+use crate::lifecycle::stage::Phase;
+
+/// A margin below this, and above a tie, is a near tie (a cost).
+pub const NEAR_TIE: f64 = 0.1;
+
+/// Choices of one origin.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selections {
+    /// All, made or not.
+    pub count: u64,
+    /// Those that chose.
+    pub made: u64,
+    /// By pool.
+    pub by_pool: Tally<Phase>,
+    /// With one candidate.
+    pub single: u64,
+    /// Margin 0 among two candidates or more.
+    pub ties: u64,
+    /// Margin above 0 and below [`NEAR_TIE`].
+    pub near_ties: u64,
+    /// Where the chosen is not the best.
+    pub not_best: u64,
+    /// Where the chosen costs more than the best.
+    pub costs_more: u64,
+    /// Regrets of all that have both costs.
+    pub regrets: Costs,
+    /// Margins.
+    pub margins: Costs,
+    /// Margins among two candidates or more.
+    pub contested_margins: Costs,
+    /// Candidates, summed.
+    pub candidates: u64,
+    /// Filtered ranks, summed.
+    pub filtered: u64,
+    /// The parts, summed, in the order of [`crate::lifecycle::facts::FILTER_PARTS`].
+    pub filtered_parts: [u64; 5],
+    /// By the chosen worker and rank.
+    pub by_worker: BTreeMap<Worker, WorkerSelections>,
+}
+
+/// What one rank won.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkerSelections {
+    /// Times chosen.
+    pub chosen: u64,
+    /// By pool.
+    pub pools: Tally<Phase>,
+    /// Margins of the choices it won as the best.
+    pub margins: Costs,
+    /// Regrets of the choices it was given although another was better.
+    pub regrets: Costs,
+}
+
+impl Selections {
+    pub(super) fn apply(&mut self, selection: &Selection, sign: Sign) {
+        sign.step(&mut self.count);
+        self.by_pool.step(selection.pool, sign);
+        sign.by(&mut self.candidates, selection.candidates.unwrap_or(0));
+        sign.by(&mut self.filtered, selection.filtered.unwrap_or(0));
+        for (sum, part) in self.filtered_parts.iter_mut().zip(selection.filtered_parts) {
+            sign.by(sum, part.unwrap_or(0));
+        }
+        let single = selection.candidates == Some(1);
+        if single {
+            sign.step(&mut self.single);
+        }
+        if let Some(margin) = selection.margin {
+            sign.cost(&mut self.margins, margin);
+            if !single {
+                sign.cost(&mut self.contested_margins, margin);
+                if margin <= 0.0 {
+                    sign.step(&mut self.ties);
+                } else if margin < NEAR_TIE {
+                    sign.step(&mut self.near_ties);
+                }
+            }
+        }
+        let regret = selection.regret();
+        if let Some(regret) = regret {
+            sign.cost(&mut self.regrets, regret);
+            if regret > 0.0 {
+                sign.step(&mut self.costs_more);
+            }
+        }
+        let Some(selected) = selection.selected else { return };
+        sign.step(&mut self.made);
+        let is_best = selection.best.is_none_or(|best| best.worker == selected.worker);
+        if !is_best {
+            sign.step(&mut self.not_best);
+        }
+        let worker = self.by_worker.entry(selected.worker).or_default();
+        sign.step(&mut worker.chosen);
+        worker.pools.step(selection.pool, sign);
+        if let (true, Some(margin)) = (is_best, selection.margin) {
+            sign.cost(&mut worker.margins, margin);
+        }
+        if let (false, Some(regret)) = (is_best, regret) {
+            sign.cost(&mut worker.regrets, regret);
+        }
+        if worker.chosen == 0 {
+            self.by_worker.remove(&selected.worker);
+        }
+    }
+}

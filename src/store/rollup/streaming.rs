@@ -1,0 +1,60 @@
+//! Frontend streams: how they ended, who left when.
+
+use compact_str::CompactString;
+
+use super::values::Values;
+use super::{Sign, Tally};
+use crate::lifecycle::facts::{Facts, Stream};
+use crate::lifecycle::stage::Outcome;
+
+/// Streams of a set of requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Streams {
+    /// All.
+    pub count: u64,
+    /// By outcome, as written; empty where the mode or layout records none.
+    pub outcomes: Tally<CompactString>,
+    /// Events yielded, summed.
+    pub events: u64,
+    /// Streams that were dropped.
+    pub abandoned: u64,
+    /// Events yielded when a stream was dropped.
+    pub events_at_leaving: Values,
+    /// Age of a stream when it was dropped, nanoseconds.
+    pub age_at_leaving: Values,
+    /// Root outcomes of dropped streams, in the order of [`Outcome::ALL`]: the root decides what it was.
+    pub roots_of_abandoned: [u64; 6],
+    /// Dropped streams whose root has not arrived.
+    pub abandoned_without_root: u64,
+    /// Durations, nanoseconds.
+    pub durations: Values,
+    /// Events a second of streams that lasted, rounded.
+    pub event_rates: Values,
+}
+
+impl Streams {
+    pub(super) fn apply(&mut self, facts: &Facts, stream: &Stream, sign: Sign) {
+        sign.step(&mut self.count);
+        self.outcomes.step(stream.outcome.clone(), sign);
+        sign.value(&mut self.durations, stream.duration_ns);
+        if let Some(events) = stream.events {
+            sign.by(&mut self.events, events);
+            if stream.duration_ns > 0 {
+                let rate = events as f64 * 1e9 / stream.duration_ns as f64;
+                sign.value(&mut self.event_rates, rate.round() as u64);
+            }
+        }
+        if stream.outcome != "abandoned" {
+            return;
+        }
+        sign.step(&mut self.abandoned);
+        sign.value(&mut self.age_at_leaving, stream.duration_ns);
+        if let Some(events) = stream.events {
+            sign.value(&mut self.events_at_leaving, events);
+        }
+        match facts.outcome.and_then(|outcome| Outcome::ALL.iter().position(|other| *other == outcome)) {
+            Some(at) => sign.step(&mut self.roots_of_abandoned[at]),
+            None => sign.step(&mut self.abandoned_without_root),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! An exact multiset of numbers: quantiles by nearest rank, adding and taking away, at the cost of its buckets.
+//!
+//! Numbers are grouped by their leading seven bits, so a quantile walks a few hundred bucket counts and then one bucket.
+
+use std::collections::BTreeMap;
+
+/// A multiset of unsigned numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values {
+    buckets: BTreeMap<u16, Bucket>,
+    count: u64,
+    sum: u128,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Bucket {
+    count: u64,
+    values: BTreeMap<u64, u64>,
+}
+
+/// The bucket of a number: its bit length and the six bits after the first.
+fn bucket(value: u64) -> u16 {
+    let bits = 64 - value.leading_zeros();
+    let below = bits.saturating_sub(7);
+    ((bits as u16) << 7) | (value >> below) as u16
+}
+
+impl Values {
+    /// Adds one number.
+    pub fn add(&mut self, value: u64) {
+        let bucket = self.buckets.entry(bucket(value)).or_default();
+        bucket.count += 1;
+        *bucket.values.entry(value).or_default() += 1;
+        self.count += 1;
+        self.sum += u128::from(value);
+    }
+
+    /// Takes one number away that was added before; anything else changes nothing.
+    pub fn remove(&mut self, value: u64) {
+        let at = bucket(value);
+        let Some(bucket) = self.buckets.get_mut(&at) else { return };
+        let Some(times) = bucket.values.get_mut(&value) else { return };
+        *times -= 1;
+        if *times == 0 {
+            bucket.values.remove(&value);
+        }
+        bucket.count -= 1;
+        if bucket.count == 0 {
+            self.buckets.remove(&at);
+        }
+        self.count -= 1;
+        self.sum -= u128::from(value);
+    }
+
+    /// Adds all numbers of another multiset.
+    pub fn merge(&mut self, other: &Self) {
+        for (at, bucket) in &other.buckets {
+            let mine = self.buckets.entry(*at).or_default();
+            mine.count += bucket.count;
+            for (value, times) in &bucket.values {
+                *mine.values.entry(*value).or_default() += times;
+            }
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+
+    /// How many numbers there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// The quantile by nearest rank: value number `ceil(q·n)` of the ascending list, counted from 1. `None` when empty.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        let mut rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        for bucket in self.buckets.values() {
+            if rank > bucket.count {
+                rank -= bucket.count;
+                continue;
+            }
+            for (value, times) in &bucket.values {
+                if rank <= *times {
+                    return Some(*value);
+                }
+                rank -= times;
+            }
+        }
+        None
+    }
+
+    /// The least.
+    pub fn min(&self) -> Option<u64> {
+        self.buckets.values().next()?.values.keys().next().copied()
+    }
+
+    /// The greatest.
+    pub fn max(&self) -> Option<u64> {
+        self.buckets.values().next_back()?.values.keys().next_back().copied()
+    }
+
+    /// How many numbers lie in `from..to`.
+    pub fn between(&self, from: u64, to: u64) -> u64 {
+        if from >= to {
+            return 0;
+        }
+        let (first, last) = (bucket(from), bucket(to - 1));
+        self.buckets
+            .range(first..=last)
+            .map(|(at, bucket)| {
+                if *at > first && *at < last {
+                    bucket.count
+                } else {
+                    bucket.values.range(from..to).map(|(_, times)| times).sum()
+                }
+            })
+            .sum()
+    }
+}
+
+/// A multiset of non-negative costs. The bits of such numbers order as they do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Costs(Values);
+
+impl Costs {
+    /// Adds one cost; a negative one counts as 0, what is not a number not at all.
+    pub fn add(&mut self, cost: f64) {
+        if let Some(bits) = Self::bits(cost) {
+            self.0.add(bits);
+        }
+    }
+
+    /// Takes one cost away.
+    pub fn remove(&mut self, cost: f64) {
+        if let Some(bits) = Self::bits(cost) {
+            self.0.remove(bits);
+        }
+    }
+
+    fn bits(cost: f64) -> Option<u64> {
+        // max turns -0.0 into 0.0 as well as it does negative numbers.
+        cost.is_finite().then(|| cost.max(0.0).abs().to_bits())
+    }
+
+    /// How many costs there are.
+    pub fn count(&self) -> u64 {
+        self.0.count()
+    }
+
+    /// The quantile by nearest rank.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        self.0.quantile(q).map(f64::from_bits)
+    }
+
+    /// The least.
+    pub fn min(&self) -> Option<f64> {
+        self.0.min().map(f64::from_bits)
+    }
+
+    /// The greatest.
+    pub fn max(&self) -> Option<f64> {
+        self.0.max().map(f64::from_bits)
+    }
+
+    /// How many costs lie in `from..to`.
+    pub fn between(&self, from: f64, to: f64) -> u64 {
+        match (Self::bits(from), Self::bits(to)) {
+            (Some(from), Some(to)) => self.0.between(from, to),
+            (Some(from), None) => self.0.between(from, u64::MAX),
+            _ => 0,
+        }
+    }
+
+    /// Their sum. Walks them.
+    pub fn sum(&self) -> f64 {
+        let of = |bucket: &Bucket| -> f64 {
+            bucket.values.iter().map(|(bits, times)| f64::from_bits(*bits) * *times as f64).sum()
+        };
+        self.0.buckets.values().map(of).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quantiles_and_ranges_equal_those_of_the_sorted_list(
+            mut list in proptest::collection::vec(prop_oneof![0u64..100, any::<u64>(), 1_000_000u64..2_000_000], 1..200),
+            gone in proptest::collection::vec(any::<u64>(), 0..20),
+            q in 0.0f64..=1.0, from in any::<u64>(), to in any::<u64>(),
+        ) {
+            let mut values = Values::default();
+            list.iter().chain(&gone).for_each(|value| values.add(*value));
+            gone.iter().for_each(|value| values.remove(*value));
+            list.sort_unstable();
+            let rank = ((q * list.len() as f64).ceil() as usize).max(1);
+            prop_assert_eq!(values.quantile(q), Some(list[rank - 1]));
+            prop_assert_eq!((values.min(), values.max()), (list.first().copied(), list.last().copied()));
+            prop_assert_eq!(values.sum(), list.iter().map(|value| u128::from(*value)).sum::<u128>());
+            let (from, to) = (from.min(to), from.max(to));
+            prop_assert_eq!(values.between(from, to), list.iter().filter(|value| (from..to).contains(value)).count() as u64);
+            list.iter().for_each(|value| values.remove(*value));
+            prop_assert_eq!(values, Values::default());
+        }
+    }
+
+    #[test]
+    fn costs_keep_their_values() {
+        let mut costs = Costs::default();
+        [0.0, 12.5, 0.04, 3.0].into_iter().for_each(|cost| costs.add(cost));
+        costs.add(f64::NAN);
+        assert_eq!((costs.count(), costs.quantile(0.5), costs.max(), costs.sum()), (4, Some(0.04), Some(12.5), 15.54));
+        assert_eq!(costs.between(0.0, 0.1), 2);
+        assert_eq!(costs.between(1.0, f64::INFINITY), 2);
+    }
+}

@@ -1,0 +1,135 @@
+//! Bringing facts, standing and accounts up to date with what changed.
+
+use super::read::spans_of;
+use super::{Request, Standing, Store};
+use crate::lifecycle::assemble::{Input, assemble};
+use crate::lifecycle::facts::{Facts, Marks, State};
+use crate::lifecycle::record::Record;
+use crate::lifecycle::request::RequestKey;
+use crate::lifecycle::stage::Outcome;
+
+/// How often requests in flight are looked at for having gone silent.
+const LOST_CHECK_NS: u64 = 1_000_000_000;
+
+impl Store {
+    /// Assembles the facts of every request that changed.
+    pub(super) fn settle(&mut self, now_ns: u64) {
+        self.place_moved_records();
+        self.find_lost(now_ns);
+        let dirty = std::mem::take(&mut self.dirty_requests);
+        self.version += u64::from(!dirty.is_empty());
+        for key in dirty {
+            self.settle_request(key, now_ns);
+        }
+    }
+
+    fn settle_request(&mut self, key: RequestKey, now_ns: u64) {
+        let shared_id = self
+            .requests
+            .get(&key)
+            .is_some_and(|request| self.by_rid.get(&request.rid).is_some_and(|keys| keys.len() > 1));
+        let Some(request) = self.requests.get_mut(&key) else { return };
+        request.dirty = false;
+        let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
+        let mut marks = Marks::default();
+        for (set, mark) in [
+            (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
+            (shared_id, Marks::SHARED_ID),
+            (request.traces.iter().any(|slot| self.traces[*slot as usize].groups.len() > 1), Marks::SHARED_TRACE),
+        ] {
+            if set {
+                marks.set(mark);
+            }
+        }
+        let spans = spans_of(&self.tables, &self.traces, key, request);
+        let facts = assemble(&Input {
+            request_id: &request.rid,
+            spans: &spans,
+            records: &request.records,
+            told: &request.told,
+            lost,
+            marks,
+        });
+        drop(spans);
+        let was = request.counted.then(|| std::mem::take(&mut request.facts));
+        request.facts = facts;
+        request.counted = true;
+        let size = size_of_request(request);
+        self.accounted = self.accounted + size - request.accounted;
+        request.accounted = size;
+        self.lens.change(key, was.as_ref(), &self.tables, &self.traces, request);
+        let is = &request.facts;
+        if let Some(was) = &was {
+            count(&mut self.standing, was, false);
+        }
+        count(&mut self.standing, is, true);
+        let (was_open, is_open) = (was.as_ref().is_none_or(|was| was.state != State::Ended), is.state != State::Ended);
+        if is.state == State::InFlight {
+            self.in_flight.insert(key);
+        } else {
+            self.in_flight.remove(&key);
+        }
+        if was_open && !is_open {
+            self.ended.push_back(key);
+            for slot in &request.traces {
+                let trace = &mut self.traces[*slot as usize];
+                trace.rows.shrink_to_fit();
+                trace.bodies.shrink_to_fit();
+            }
+        }
+        for slot in request.traces.clone() {
+            self.account_trace(slot as usize);
+        }
+    }
+
+    /// Requests in flight that have been silent for too long count as lost.
+    fn find_lost(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.lost_checked_ns) < LOST_CHECK_NS {
+            return;
+        }
+        self.lost_checked_ns = now_ns;
+        let limit = self.limits.lost_after_ns;
+        let silent = |key: &&RequestKey| {
+            self.requests.get(key).is_some_and(|request| now_ns.saturating_sub(request.news_ns) >= limit)
+        };
+        let lost: Vec<RequestKey> = self.in_flight.iter().filter(silent).copied().collect();
+        for key in lost {
+            self.touch_request(key);
+        }
+    }
+
+    /// Takes a request out of the standing.
+    pub(super) fn uncount(&mut self, key: RequestKey, request: &Request) {
+        if request.counted {
+            count(&mut self.standing, &request.facts, false);
+            self.lens.leave(key, &request.facts);
+        }
+        self.in_flight.remove(&key);
+    }
+
+    pub(super) fn account_trace(&mut self, slot: usize) {
+        let trace = &mut self.traces[slot];
+        let size = trace.size();
+        self.accounted = self.accounted + size - trace.accounted;
+        trace.accounted = size;
+    }
+}
+
+/// The bytes of a request beside its traces: itself, its place in the map, its facts and records.
+fn size_of_request(request: &Request) -> usize {
+    size_of::<Request>() + 64 + request.facts.heap_size() + request.records.iter().map(Record::size).sum::<usize>()
+}
+
+fn count(standing: &mut Standing, facts: &Facts, add: bool) {
+    let step = |count: &mut u64| *count = if add { *count + 1 } else { *count - 1 };
+    step(&mut standing.total);
+    match facts.outcome.and_then(|outcome| Outcome::ALL.iter().position(|other| *other == outcome)) {
+        Some(at) => step(&mut standing.by_outcome[at]),
+        None => step(&mut standing.without_root),
+    }
+    match facts.state {
+        State::InFlight => step(&mut standing.in_flight),
+        State::Lost => step(&mut standing.lost),
+        State::Ended => {}
+    }
+}
