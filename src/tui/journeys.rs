@@ -206,6 +206,24 @@ fn a_filter_takes_effect_as_it_is_typed_and_a_wrong_one_widens_nothing() {
 }
 
 #[test]
+fn b63_a_filter_made_from_a_value_finds_exactly_that_one() {
+    let mut data = Fixture::default();
+    let (odd, text) = ("odd key \"x\"-y.z", "a \"b\" = c\n d");
+    for (id, value) in [("other", "a"), ("this", text), ("else", "a \"b\"")] {
+        let key = data.add(Facts { request_id: id.into(), start_ns: NOW, ..Facts::default() });
+        data.span(key, def(1, 0, "root", 0.0, 1.0).with(&[(odd, Value::Str(value))]));
+    }
+    let desk = desk(data);
+    let mut journey = Journey::new(&desk, (120, 30));
+    journey.keys("j Enter Tab Tab ↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓ =");
+    let screen = journey.keys("Esc");
+    assert!(screen.contains("1 of 3") && screen.contains("this"), "{screen}");
+    journey.keys("/");
+    assert!(journey.text("x:\"").contains("1 of 3"), "an open quote widens nothing");
+    assert!(journey.keys("Esc Backspace").contains("newest first · 3"), "Backspace takes the last term off");
+}
+
+#[test]
 fn sorting_by_any_column_both_ways() {
     let desk = desk(cluster());
     let mut journey = Journey::new(&desk, (200, 30));

@@ -17,6 +17,7 @@ use crate::tui::action::{Action, Place};
 use crate::tui::panes::{details, tree};
 use crate::tui::theme::Theme;
 use crate::tui::widgets::text::{At, pieces, pieces_width, put};
+use crate::view::filter::with_attribute;
 use crate::view::request::axis::Axis;
 use crate::view::request::detail::{self, Detail, Opens};
 use crate::view::request::tree::{NodeId, line, open_rows};
@@ -188,7 +189,7 @@ impl RequestLayer {
         self.chosen = chosen;
     }
 
-    fn in_list(&mut self, action: Action, request: &RequestView<'_>, page: u16) -> Vec<Command> {
+    fn in_list(&mut self, action: Action, request: &RequestView<'_>, scene: &Scene<'_>, page: u16) -> Vec<Command> {
         let chosen = self.chosen;
         let Some(list) = self.list(self.part) else { return Vec::new() };
         if let Some(cursor) = moved(action, list.cursor, list.rows.len(), page) {
@@ -199,6 +200,14 @@ impl RequestLayer {
         match (action, opens) {
             (Action::Open | Action::Right | Action::Left, Some(Opens::Boilerplate)) => {
                 self.boilerplate = !self.boilerplate;
+            }
+            (Action::FilterBy, Some(opens)) => {
+                let attribute = chosen.and_then(|chosen| detail::attribute_of(request, chosen, opens));
+                let Some((key, value)) = attribute else {
+                    return vec![Command::Say("filters ask for single values of a span's attributes".into())];
+                };
+                let text = with_attribute(scene.env.filter.text(), &key, &value);
+                return vec![Command::Say(format!("filter ▸ {text}")), Command::Filter(text)];
             }
             (Action::Open, Some(opens)) => {
                 // Records belong to the request, whatever span is chosen.
@@ -294,7 +303,7 @@ impl Layer for RequestLayer {
             action => {
                 let page =
                     areas.lists.iter().find(|(part, _)| *part == self.part).map_or(1, |(_, area)| details::rows(*area));
-                return self.in_list(action, &request, page);
+                return self.in_list(action, &request, scene, page);
             }
         }
         Vec::new()
