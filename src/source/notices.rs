@@ -4,8 +4,8 @@
 //! store and was refused there (its tally), how it is shown.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
