@@ -6,7 +6,10 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use std::sync::Arc;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use parking_lot::FairMutex;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use reqtop::demo::{Cluster, Settings, Signal};
@@ -81,7 +84,7 @@ fn shared() -> Shared {
         at("http", "127.0.0.1:4318"),
         at("http", "[::1]:4318"),
     ];
-    Shared::new(store, Vitals { listeners, ..Vitals::default() })
+    Shared::new(Arc::new(FairMutex::new(store)), Vitals { listeners, ..Vitals::default() })
 }
 
 fn now() -> u64 {

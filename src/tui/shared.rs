@@ -68,8 +68,9 @@ impl Hub for Shared {
     fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
         // Before looking: what comes while we look is told again.
         self.told.store(false, Ordering::Release);
-        let vitals = self.vitals.lock().clone();
+        let mut vitals = self.vitals.lock().clone();
         let mut store = self.store.lock();
+        vitals.last_arrival_ns = (store.arrived_ns() > 0).then(|| store.arrived_ns());
         store.pin(look.pin);
         store.refresh(look.now_ns);
         store.look(look.filter.query(), None, look.now_ns);
