@@ -89,6 +89,10 @@ pub struct Look<'a> {
     pub pin: Option<RequestKey>,
     /// The filter in force.
     pub filter: &'a Filter,
+    /// Length of the window, nanoseconds; `None` for everything.
+    pub window_ns: Option<u64>,
+    /// The moment at which what is shown was frozen, nanoseconds since the epoch.
+    pub frozen_ns: Option<u64>,
 }
 
 /// What the loop needs of its terminal beside drawing.
@@ -201,7 +205,8 @@ impl<'a> App<'a> {
     /// Lets the top layer act on the data, then does what it asks for.
     fn with_top(&mut self, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        hub.look(&Look { now_ns, pin, filter: &filter }, &mut |live, vitals| {
+        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
             let Some(mut top) = self.layers.pop() else { return };
             // Several keys in one frame: each finds what the one before made.
             if self.stale {
@@ -231,6 +236,7 @@ impl<'a> App<'a> {
                 Ok(filter) => (self.env.filter, self.env.unread) = (filter, None),
                 Err(problem) => self.env.unread = Some((text, problem)),
             },
+            Command::Window(window) => self.env.window = window,
             Command::Sort(sort) => self.layers.iter_mut().for_each(|layer| layer.sort(sort)),
             Command::Pause if self.frozen.is_some() => self.frozen = None,
             Command::Pause => {
@@ -262,7 +268,8 @@ impl<'a> App<'a> {
         if self.message.as_ref().is_some_and(|(_, until)| now_ns >= *until) {
             self.message = None;
         }
-        hub.look(&Look { now_ns, pin, filter: &filter }, &mut |live, vitals| {
+        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
             self.meter.sample(live.counts().spans_received, now_ns);
             let pace = match &self.frozen {
                 Some(frozen) => Pace::Paused { newer: frozen.newer(live) },

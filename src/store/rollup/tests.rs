@@ -44,19 +44,21 @@ fn queue() -> impl Strategy<Value = Queue> {
         (proptest::option::of(0u64..30), proptest::option::of(0u64..30), proptest::option::of(any::<bool>())),
         (word(&["dequeued", "rejected", "cancelled", ""]), reasons, origin(Origin::Inferred)),
     )
-        .prop_map(|((start, wait), (class, policy), (depth_in, depth_out, deferred), (outcome, reason, origin))| Queue {
-            span: SpanId([1; 8]),
-            start_ns: START + start * MS,
-            wait_ns: wait * MS / 2,
-            class,
-            policy,
-            depth_in,
-            depth_out,
-            deferred,
-            outcome,
-            reason,
-            origin,
-        })
+        .prop_map(
+            |((start, wait), (class, policy), (depth_in, depth_out, deferred), (outcome, reason, origin))| Queue {
+                span: SpanId([1; 8]),
+                start_ns: START + start * MS,
+                wait_ns: wait * MS / 2,
+                class,
+                policy,
+                depth_in,
+                depth_out,
+                deferred,
+                outcome,
+                reason,
+                origin,
+            },
+        )
 }
 
 fn selection() -> impl Strategy<Value = Selection> {
@@ -95,20 +97,22 @@ fn dispatch() -> impl Strategy<Value = Dispatch> {
         (word(&["", "disconnected"]), proptest::option::of(0u64..100)),
         origin(Origin::Inferred),
     )
-        .prop_map(|((start, took, worker), (result, outcome), (migration_reason, tokens_carried), origin)| Dispatch {
-            span: SpanId([3; 8]),
-            start_ns: START + start * MS,
-            duration_ns: took * MS,
-            route: "kv".into(),
-            worker,
-            result,
-            attempt_outcome: outcome,
-            error: "".into(),
-            retry: None,
-            migration_reason,
-            from_worker: None,
-            tokens_carried,
-            origin,
+        .prop_map(|((start, took, worker), (result, outcome), (migration_reason, tokens_carried), origin)| {
+            Dispatch {
+                span: SpanId([3; 8]),
+                start_ns: START + start * MS,
+                duration_ns: took * MS,
+                route: "kv".into(),
+                worker,
+                result,
+                attempt_outcome: outcome,
+                error: "".into(),
+                retry: None,
+                migration_reason,
+                from_worker: None,
+                tokens_carried,
+                origin,
+            }
         })
 }
 
@@ -134,7 +138,13 @@ fn leg() -> impl Strategy<Value = Leg> {
 
 fn stream() -> impl Strategy<Value = Stream> {
     (number(), proptest::option::of(number()), word(&["success", "abandoned", "cancelled", ""])).prop_map(
-        |(took, events, outcome)| Stream { span: SpanId([5; 8]), start_ns: START, duration_ns: took * MS, events, outcome },
+        |(took, events, outcome)| Stream {
+            span: SpanId([5; 8]),
+            start_ns: START,
+            duration_ns: took * MS,
+            events,
+            outcome,
+        },
     )
 }
 

@@ -22,6 +22,7 @@ use crate::view::data::Data;
 use crate::view::filter::{Error, Filter};
 use crate::view::header::{Header, Vitals};
 use crate::view::index::Sort;
+use crate::view::window::Window;
 
 /// What all layers see of the whole.
 #[derive(Default)]
@@ -30,6 +31,8 @@ pub struct Env {
     pub filter: Filter,
     /// What is typed, when it is not (yet) a filter, and why.
     pub unread: Option<(String, Error)>,
+    /// How far back panes and list look.
+    pub window: Window,
     /// Whether what is shown is frozen.
     pub paused: bool,
     /// The header of this frame.
@@ -60,6 +63,8 @@ pub enum Command {
     Pop,
     /// Sets the filter.
     Filter(String),
+    /// Sets how far back panes and list look.
+    Window(Window),
     /// Sorts the list.
     Sort(Sort),
     /// Pauses, or goes on.
