@@ -5,6 +5,7 @@
 
 use crate::lifecycle::batch::Batch;
 
+pub mod file;
 pub mod intake;
 pub mod notices;
 pub mod otlp;
