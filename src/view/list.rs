@@ -5,7 +5,7 @@
 
 use compact_str::CompactString;
 
-use super::{Nothing, Piece, Tone, format, request_name, standing_piece};
+use super::{Nothing, Piece, Tone, format, mark_words, request_name, standing_piece};
 use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
@@ -91,7 +91,7 @@ columns! {
     Ttft "TTFT" "time to first token" 7..8 rank 1 right ttft, |f, _| number(f.ttft_ns.map(|(ns, _)| ns));
     Total "total" "from start to end" 7..8 rank 1 right total, |f, now| number(Some(f.total_ns().unwrap_or(now.saturating_sub(f.start_ns))));
     Events "events" "stream events, else output tokens" 8..10 rank 5 right events, |f, _| number(event_count(f));
-    Marks "⚑" "what is odd about it" 2..18 rank 10 left marks, |f, _| SortValue::Number(f64::from(f.marks.0.count_ones()));
+    Marks "⚑" "what is odd about it" 2..18 rank 10 left marks, |f, _| SortValue::Number(mark_words(f).count() as f64);
 }
 
 fn text(value: &str) -> SortValue {
@@ -160,9 +160,9 @@ fn attempts(facts: &Facts, _: u64) -> Piece {
         0 if facts.state == State::InFlight => Nothing::NotYet.mark(),
         0 => Piece::plain("0"),
         count => {
-            let origins = facts.legs.iter().filter_map(|leg| Some(leg.dispatch.as_ref()?.origin));
+            let mut origins = facts.legs.iter().filter_map(|leg| Some(leg.dispatch.as_ref()?.origin));
             let (text, tone) = if count > 1 { (format!("↻{count}"), Tone::Warn) } else { ("1".into(), Tone::Plain) };
-            Piece::new(from(origins.last().unwrap_or(Origin::Span), &text), tone)
+            Piece::new(from(origins.next_back().unwrap_or(Origin::Span), &text), tone)
         }
     }
 }
@@ -170,8 +170,8 @@ fn attempts(facts: &Facts, _: u64) -> Piece {
 fn queued(facts: &Facts, _: u64) -> Piece {
     match facts.queue_wait_ns() {
         Some(wait) => {
-            let origins = facts.legs.iter().filter_map(|leg| Some(leg.queue.as_ref()?.origin));
-            Piece::plain(from(origins.last().unwrap_or(Origin::Span), &format::duration(wait)))
+            let mut origins = facts.legs.iter().filter_map(|leg| Some(leg.queue.as_ref()?.origin));
+            Piece::plain(from(origins.next_back().unwrap_or(Origin::Span), &format::duration(wait)))
         }
         None if is_kv(facts) => absent(facts, Nothing::Missing),
         None => absent(facts, Nothing::NoSuch),
@@ -285,10 +285,11 @@ fn events(facts: &Facts, _: u64) -> Piece {
 }
 
 fn marks(facts: &Facts, _: u64) -> Piece {
-    match facts.marks.words().count() {
-        0 => Piece::default(),
-        1 => Piece::new(facts.marks.words().next().unwrap_or_default(), Tone::Warn),
-        count => Piece::new(format!("{count}: {}", facts.marks.words().collect::<Vec<_>>().join(", ")), Tone::Warn),
+    let words: Vec<&str> = mark_words(facts).collect();
+    match words.as_slice() {
+        [] => Piece::default(),
+        [word] => Piece::new(*word, Tone::Warn),
+        words => Piece::new(format!("{}: {}", words.len(), words.join(", ")), Tone::Warn),
     }
 }
 

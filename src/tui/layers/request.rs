@@ -22,7 +22,7 @@ use crate::view::request::axis::Axis;
 use crate::view::request::detail::{self, Detail, Opens};
 use crate::view::request::tree::{NodeId, line, open_rows};
 use crate::view::request::{evidence, marks, records, title, tree_summary};
-use crate::view::{Line, Tone};
+use crate::view::{Line, Nothing, Tone};
 
 /// The parts that keys can go to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,9 +155,12 @@ impl RequestLayer {
             |found: &dyn Fn(NodeId) -> bool| rows.iter().position(|row| found(NodeId::of(row.node, request)));
         let at = match self.chosen {
             Some(chosen) => position(&|id| id == chosen).or_else(|| position(&|id| id.span_id() == chosen.span_id())),
-            None => rows.iter().position(
-                |row| matches!(row.node, Node::Span(index) if request.spans[index as usize].stage == Stage::Root),
-            ),
+            None => {
+                let root = |index: u32| request.spans[index as usize].stage == Stage::Root;
+                let span = |row: &TreeRow| matches!(row.node, Node::Span(_));
+                let root = rows.iter().position(|row| matches!(row.node, Node::Span(index) if root(index)));
+                root.or_else(|| rows.iter().position(span))
+            }
         };
         at.unwrap_or(0)
     }
@@ -251,7 +254,11 @@ impl RequestLayer {
         self.marks = marks(facts);
         self.running = facts.state == State::InFlight;
         let span = self.chosen.and_then(|chosen| chosen.find(request));
-        self.lists[0].rows = span.map_or_else(Vec::new, |span| evidence::evidence(span, request));
+        let absent = || match self.chosen {
+            Some(_) => vec![Detail::new("this span", vec![Nothing::NotYet.sentence()])],
+            None => Vec::new(),
+        };
+        self.lists[0].rows = span.map_or_else(absent, |span| evidence::evidence(span, request));
         self.lists[1].rows = span.map_or_else(Vec::new, |span| detail::everything(span, self.boilerplate));
         self.lists[2].rows = records::records(request);
     }
