@@ -1,3 +1,4 @@
+pub mod checks;
 pub mod cli;
 pub mod demo;
 pub mod lifecycle;
