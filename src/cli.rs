@@ -53,10 +53,11 @@ pub struct Dashboard {
 /// Where to listen.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Listen {
-    /// Address of the OTLP/gRPC endpoint, or `off` [default: 127.0.0.1:4317 and [::1]:4317]
+    /// Address of the OTLP/gRPC endpoint: PORT, IPV4:PORT or [IPV6]:PORT; port 0 takes a free one
+    /// [default: 4317 on 127.0.0.1 and ::1]
     #[arg(long, value_name = "ADDR", env = "REQTOP_GRPC")]
     pub grpc: Option<String>,
-    /// Address of the OTLP/HTTP endpoint, or `off` [default: 127.0.0.1:4318 and [::1]:4318]
+    /// Address of the OTLP/HTTP endpoint, likewise [default: 4318 on 127.0.0.1 and ::1]
     #[arg(long, value_name = "ADDR", env = "REQTOP_HTTP")]
     pub http: Option<String>,
     /// The largest message taken, before and after decompression.
@@ -143,9 +144,9 @@ pub struct Demo {
     /// Requests a second, on average.
     #[arg(long, value_name = "N", default_value_t = 12.0)]
     pub rate: f64,
-    /// Workers; in a disaggregated cluster a third of them read prompts.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub workers: u32,
+    /// Workers that write answers, each with half a prefill worker beside it [default: what the rate needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub workers: Option<u32>,
     /// One pool of workers that both read prompts and write answers.
     #[arg(long)]
     pub aggregated: bool,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::FairMutex;
 
 use crate::source::decode;
 use crate::source::intake::{Outlet, Payload, Receipt, Refusal};
@@ -39,7 +39,7 @@ pub fn take_in(store: &mut Store, payload: &mut Payload, now_ns: u64) -> Result<
 /// has been brought up to date.
 pub fn start(
     mut outlet: Outlet,
-    store: Arc<Mutex<Store>>,
+    store: Arc<FairMutex<Store>>,
     clock: Clock,
     changed: impl Fn() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
@@ -57,7 +57,7 @@ pub fn start(
                     taken = 0;
                     store.refresh(now_ns);
                 }
-                MutexGuard::unlock_fair(store);
+                drop(store);
                 delivery.answer(outcome);
                 if due {
                     changed();
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn what_is_offered_is_in_the_store_when_it_is_acknowledged() {
         let (intake, outlet) = channel(Bounds::default());
-        let store = Arc::new(Mutex::new(Store::new(Limits::default())));
+        let store = Arc::new(FairMutex::new(Store::new(Limits::default())));
         let writer = start(outlet, Arc::clone(&store), Arc::new(|| 7), || {}).unwrap();
         let receipt = intake.offer_blocking(Payload::otlp(Signal::Metrics, Vec::new())).unwrap();
         assert_eq!(receipt, Receipt::default());

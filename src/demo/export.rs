@@ -221,3 +221,89 @@ impl Tries {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
+    use opentelemetry_proto::tonic::collector::logs::v1::logs_service_server::{LogsService, LogsServiceServer};
+    use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+    use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
+    use tokio::sync::Notify;
+    use tonic::{Request, Response};
+
+    use super::*;
+
+    /// Takes everything but the first export, for which it is not ready yet.
+    #[derive(Clone, Default)]
+    struct Receiver(Arc<Received>);
+
+    #[derive(Default)]
+    struct Received {
+        spans: AtomicU64,
+        exports: AtomicU64,
+        enough: Notify,
+    }
+
+    #[tonic::async_trait]
+    impl TraceService for Receiver {
+        async fn export(
+            &self,
+            request: Request<ExportTraceServiceRequest>,
+        ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+            if self.0.exports.fetch_add(1, Ordering::Relaxed) == 0 {
+                return Err(Status::unavailable("not ready yet"));
+            }
+            let spans = request.into_inner().resource_spans;
+            let count: usize = spans.iter().flat_map(|one| &one.scope_spans).map(|one| one.spans.len()).sum();
+            self.0.spans.fetch_add(count as u64, Ordering::Relaxed);
+            if self.0.spans.load(Ordering::Relaxed) > 200 {
+                self.0.enough.notify_one();
+            }
+            Ok(Response::new(ExportTraceServiceResponse::default()))
+        }
+    }
+
+    #[tonic::async_trait]
+    impl LogsService for Receiver {
+        async fn export(
+            &self,
+            _: Request<ExportLogsServiceRequest>,
+        ) -> Result<Response<ExportLogsServiceResponse>, Status> {
+            Ok(Response::new(ExportLogsServiceResponse::default()))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_over_loopback_is_what_the_ledger_counts() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let receiver = Receiver::default();
+        let services = axum::Router::new()
+            .route_service(
+                "/opentelemetry.proto.collector.trace.v1.TraceService/{method}",
+                TraceServiceServer::new(receiver.clone()),
+            )
+            .route_service(
+                "/opentelemetry.proto.collector.logs.v1.LogsService/{method}",
+                LogsServiceServer::new(receiver.clone()),
+            );
+        let server = tokio::spawn(async move { axum::serve(listener, services).await });
+        let settings = Settings { rate: 150.0, ..Settings::default() };
+        let start_ns = 1_796_000_000_000_000_000;
+        let report = run(&settings, &url, start_ns, receiver.0.enough.notified()).await.unwrap();
+        server.abort();
+        assert_eq!((report.lost, report.retries), (0, 1), "{:?}", report.trouble);
+        assert_eq!(report.spans, receiver.0.spans.load(Ordering::Relaxed));
+        assert_eq!(report.spans, report.ledger.tally.spans);
+        let told = report.ledger.tally.received + report.ledger.tally.completed.values().sum::<u64>();
+        assert_eq!(report.logs, told + report.ledger.tally.records_by_type.values().sum::<u64>());
+    }
+
+    #[tokio::test]
+    async fn a_url_that_is_none_is_refused_with_what_was_expected() {
+        let error = run(&Settings::default(), "not a url", 0, std::future::pending()).await.unwrap_err();
+        assert!(error.contains("expects a URL") && error.contains("not a url"), "{error}");
+    }
+}

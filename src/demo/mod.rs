@@ -11,6 +11,7 @@ mod emit;
 pub mod export;
 pub mod ledger;
 mod sim;
+mod tally;
 #[cfg(test)]
 mod tests;
 

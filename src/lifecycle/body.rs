@@ -69,13 +69,16 @@ pub struct Writer<'a>(pub &'a mut Vec<u8>);
 impl Writer<'_> {
     /// Starts a body; say whether events and links will follow the attributes.
     pub fn head(&mut self, head: &Head, events: bool, links: bool) {
-        let has = u64::from(head.status_code != 0) * STATUS_CODE
-            | u64::from(head.status_message.is_some()) * STATUS_MESSAGE
-            | u64::from(head.trace_state.is_some()) * TRACE_STATE
-            | u64::from(head.flags != 0) * FLAGS
-            | u64::from(head.dropped != [0; 3]) * DROPPED
-            | u64::from(events) * EVENTS
-            | u64::from(links) * LINKS;
+        let bits = [
+            (head.status_code != 0, STATUS_CODE),
+            (head.status_message.is_some(), STATUS_MESSAGE),
+            (head.trace_state.is_some(), TRACE_STATE),
+            (head.flags != 0, FLAGS),
+            (head.dropped != [0; 3], DROPPED),
+            (events, EVENTS),
+            (links, LINKS),
+        ];
+        let has = bits.into_iter().filter(|(is, _)| *is).fold(0, |has, (_, bit)| has | bit);
         self.number(has);
         if head.status_code != 0 {
             self.number(zigzag(i64::from(head.status_code)));
@@ -99,7 +102,7 @@ impl Writer<'_> {
             match *code {
                 Code::Piece(piece) => self.number(u64::from(piece) << 1),
                 Code::Int(key, value) => {
-                    self.number(u64::from(key) << 1 | 1);
+                    self.number((u64::from(key) << 1) | 1);
                     self.number(zigzag(value));
                 }
             }
@@ -139,7 +142,7 @@ impl Writer<'_> {
 }
 
 fn zigzag(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
+    ((value << 1) ^ (value >> 63)) as u64
 }
 
 fn unzigzag(value: u64) -> i64 {

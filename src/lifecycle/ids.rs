@@ -50,7 +50,7 @@ fn hex(text: &str, out: &mut [u8]) -> bool {
         let (Some(high), Some(low)) = ((pair[0] as char).to_digit(16), (pair[1] as char).to_digit(16)) else {
             return false;
         };
-        *byte = (high << 4 | low) as u8;
+        *byte = ((high << 4) | low) as u8;
     }
     true
 }

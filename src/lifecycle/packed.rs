@@ -257,7 +257,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 /// Appends a length-delimited field.
 pub fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
-    put_varint(out, u64::from(number) << 3 | 2);
+    put_varint(out, (u64::from(number) << 3) | 2);
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -270,7 +270,7 @@ pub fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
 
 /// Appends an eight-byte field.
 pub fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
-    put_varint(out, u64::from(number) << 3 | 1);
+    put_varint(out, (u64::from(number) << 3) | 1);
     out.extend_from_slice(&value.to_le_bytes());
 }
 

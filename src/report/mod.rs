@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::lifecycle::facts::Marks;
+use crate::lifecycle::request::Up;
 use crate::lifecycle::stage::Outcome;
+use crate::query::{OnDemand, Query};
 use crate::store::Store;
 use crate::store::rollup::Rollup;
 pub use sections::{DispatchSection, LatencySection, QueueSection, SelectionSection, StreamingSection, WorkerRow};
@@ -153,18 +155,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of what the store holds, after [`Store::finish`]. `keep` says which requests count; traces, spans and
+    /// The report of what the store holds, after [`Store::finish`]. `filter` says which requests count; traces, spans and
     /// records are always those of everything.
-    pub fn of(
-        store: &Store,
-        input: InputSection,
-        filter: Option<(&str, &dyn Fn(&Store, crate::lifecycle::request::RequestKey) -> bool)>,
-    ) -> Self {
+    pub fn of(store: &Store, input: InputSection, filter: Option<&Query>) -> Self {
         let mut rollup = Rollup::default();
         let mut requests = RequestsSection::default();
         let mut orphans = 0;
         for (key, facts) in store.requests() {
-            if filter.is_some_and(|(_, keep)| !keep(store, key)) {
+            if filter.is_some_and(|query| !query.matches(facts, &OnDemand::new(|| store.request(key)))) {
                 continue;
             }
             rollup.add(facts);
@@ -176,10 +174,8 @@ impl Report {
                 *requests.by_mode.entry(facts.mode.word()).or_default() += 1;
             }
             if facts.marks.has(Marks::MISSING_PARENT) {
-                let missing = |view: crate::lifecycle::request::RequestView<'_>| {
-                    view.spans.iter().filter(|span| span.up == crate::lifecycle::request::Up::Missing).count() as u64
-                };
-                orphans += store.request(key).map_or(0, missing);
+                let spans = store.request(key).map(|view| view.spans).unwrap_or_default();
+                orphans += spans.iter().filter(|span| span.up == Up::Missing).count() as u64;
             }
         }
         let counts = store.counts();
@@ -198,7 +194,7 @@ impl Report {
         requests.evicted = counts.requests_evicted;
         Self {
             schema: SCHEMA,
-            filter: filter.map(|(text, _)| text.to_owned()),
+            filter: filter.map(Query::to_string),
             traces: TracesSection { total: store.traces() },
             spans: SpansSection {
                 received: counts.spans_received,

@@ -5,7 +5,9 @@
 
 use crate::lifecycle::batch::Batch;
 
+pub mod file;
 pub mod intake;
+pub mod notices;
 pub mod otlp;
 
 use intake::{Body, Payload};

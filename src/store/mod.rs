@@ -10,6 +10,7 @@ mod group;
 mod ingest;
 mod interner;
 mod join;
+mod lens;
 mod read;
 pub mod rollup;
 mod settle;
@@ -30,6 +31,7 @@ use crate::lifecycle::packed;
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
 use interner::Interner;
+pub use lens::Lens;
 use trace::Trace;
 
 /// A map with a fast hash that outsiders cannot predict.
@@ -193,6 +195,7 @@ pub struct Store {
     pinned: Option<RequestKey>,
     full: bool,
     lost_checked_ns: u64,
+    lens: Lens,
 }
 
 impl Store {
@@ -224,6 +227,7 @@ impl Store {
             pinned: None,
             full: false,
             lost_checked_ns: 0,
+            lens: Lens::default(),
         }
     }
 

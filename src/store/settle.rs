@@ -57,6 +57,7 @@ impl Store {
         let size = size_of_request(request);
         self.accounted = self.accounted + size - request.accounted;
         request.accounted = size;
+        self.lens.change(key, was.as_ref(), &self.tables, &self.traces, request);
         let is = &request.facts;
         if let Some(was) = &was {
             count(&mut self.standing, was, false);
@@ -101,6 +102,7 @@ impl Store {
     pub(super) fn uncount(&mut self, key: RequestKey, request: &Request) {
         if request.counted {
             count(&mut self.standing, &request.facts, false);
+            self.lens.leave(key, &request.facts);
         }
         self.in_flight.remove(&key);
     }

@@ -229,13 +229,10 @@ impl Emitter {
         let time = (request.received_ns, ending.at_ns + 40_000);
         let frame = Frame { name: "http-request", trace: &ident.trace, id: ident.http, parent: None, time };
         let at = Code { file: "runtime/src/logging.rs", module: "dynamo_runtime::logging", line: 636 };
-        let mut draft = Draft::new(frame, Kind::Internal, at, "request_span", thread).with([
-            text("method", "POST"),
-            text("uri", "/v1/chat/completions"),
-            text("version", "HTTP/1.1"),
-            text("request_id", ident.request_id.as_str()),
-        ]);
-        draft = draft.with(ident.x_request_id.as_ref().map(|id| text("x_request_id", id.as_str())));
+        let mut draft = Draft::new(frame, Kind::Internal, at, "request_span", thread)
+            .with([text("method", "POST"), text("uri", "/v1/chat/completions"), text("version", "HTTP/1.1")])
+            .with(ident.x_request_id.as_ref().map(|id| text("x_request_id", id.as_str())))
+            .with([text("request_id", ident.request_id.as_str())]);
         let mut witness = Witness::Http { ttft_ms: None, tokens: None };
         // Only streams that ran to an end of their own carry these; a dropped one does not.
         let ran = ending.stream.is_some_and(|(_, word, _)| word != "abandoned");

@@ -142,10 +142,10 @@ impl Emitter {
                 text("trace_id", super::span::hex(&request.ident.trace)),
                 text("parent_id", super::span::hex(&leg.route)),
                 text("trace_flags", "01"),
-                text("request_id", id),
             ])
             .with(request.ident.x_request_id.as_ref().map(|id| text("x_request_id", id.as_str())))
             .with([
+                text("request_id", id),
                 text("component", component),
                 text("endpoint", "generate"),
                 text("namespace", "dynamo"),

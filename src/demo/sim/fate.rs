@@ -150,10 +150,14 @@ impl World {
     fn cancel_leg(&mut self, request: &mut Request, leg: &Leg, now_ns: u64) {
         match request.stage {
             Stage::Waiting => {
-                self.pools[leg.pool].queue.remove(request.ident.number);
-                let depth_out = self.pools[leg.pool].queue.depth();
+                let pool = &mut self.pools[leg.pool];
+                match leg.deferral {
+                    Some(_) => pool.queue.remove(request.ident.number),
+                    None => pool.passing -= 1,
+                }
+                let depth_out = pool.depth();
                 let why = ("cancelled", Some("request_lifecycle_ended_before_admission"));
-                self.out.queue(request, leg, now_ns + 6_000, why, depth_out);
+                self.out.queue(request, leg, now_ns, why, depth_out);
                 self.out.routed(request, leg, now_ns + 9_000);
             }
             Stage::Dispatching => {

@@ -1,24 +1,14 @@
-//! A request's way through the cluster when nothing goes wrong: arrival, queue, choice, dispatch, prefill, decode, end.
+//! A request's way to its worker when nothing goes wrong: arrival, preprocessing, queue, choice, dispatch.
 
-use crate::demo::emit::{Ending, Leaving, WorkerEnd};
+use crate::demo::emit::Ending;
 use crate::demo::ledger::RequestTruth;
-use crate::lifecycle::stage::{Outcome, Phase};
+use crate::lifecycle::stage::Phase;
 
 use super::load::{BLOCK, Defect, Plan, Session};
-use super::pool::{Choice, GATE};
+use super::pool::Choice;
 use super::queue::Deferral;
-use super::request::{Ident, Leg, Note, Request, Stage};
+use super::request::{Ident, Leg, Request, Stage};
 use super::{Event, Step, World};
-
-/// Prompt tokens a rank reads in a millisecond.
-const PREFILL_SPEED: f64 = 2.7;
-/// Reads of a prompt begin with this, nanoseconds.
-const PREFILL_FLOOR_NS: u64 = 6_000_000;
-/// Between two tokens of a sequence alone on its rank, nanoseconds, and how much each further one adds.
-const ITL_NS: f64 = 21e6;
-const ITL_CROWD: f64 = 0.06;
-/// The frontend gives up on a silent worker after this.
-const RESPONSE_TIMEOUT_NS: u64 = 4_000_000_000;
 
 impl World {
     pub(super) fn arrive(&mut self, plan: Plan, session: Session) {
@@ -134,10 +124,11 @@ impl World {
 
     fn enters(&mut self, request: &mut Request, phase: Phase) -> Next {
         let pool = self.pools.iter().position(|pool| pool.phase == phase)?;
-        let depth_in = self.pools[pool].queue.depth();
+        let depth_in = self.pools[pool].depth();
+        let nobody_waits = self.pools[pool].queue.depth() == 0;
         let class = request.plan.class;
         let room = self.pools[pool].has_room(&self.workers);
-        let deferral = match (self.pools[pool].queue.waiting(class), room && depth_in == 0) {
+        let deferral = match (self.pools[pool].queue.waiting(class), room && nobody_waits) {
             (0, true) => None,
             (0, false) => Some(Deferral::PrefillCapacity),
             _ => Some(Deferral::ClassBacklog),
@@ -158,6 +149,7 @@ impl World {
         match deferral {
             None => {
                 request.stage = Stage::Waiting;
+                self.pools[pool].passing += 1;
                 let turn_ns = self.chance.around(45e3, 1.5) as u64;
                 then(self.now_ns + turn_ns, Step::Admitted)
             }
@@ -178,6 +170,7 @@ impl World {
     /// The router has come to a request that need not wait, unless somebody else took the last room meanwhile.
     fn admitted(&mut self, request: &mut Request) -> Next {
         let leg = request.leg.as_mut()?;
+        self.pools[leg.pool].passing -= 1;
         if self.pools[leg.pool].has_room(&self.workers) {
             return self.leaves_queue(request, self.now_ns);
         }
@@ -211,7 +204,7 @@ impl World {
             replaces: request.replaces,
             process: 0,
             first_token_ns: None,
-            itl_ns: ITL_NS as u64,
+            itl_ns: 0,
         }
     }
 
@@ -239,7 +232,7 @@ impl World {
         let (class, input) = (request.plan.class, request.plan.input);
         let choice = pool.choose(&self.workers, class, input, &request.plan.blocks, &mut self.chance)?;
         let reason = leg.deferral.map(Deferral::word);
-        self.out.queue(request, &leg, end_ns, ("dequeued", reason), pool.queue.depth());
+        self.out.queue(request, &leg, end_ns, ("dequeued", reason), pool.depth());
         let chosen_ns = end_ns + self.chance.between(14_000, 55_000);
         self.out.selection(request, &leg, &choice, (end_ns + 400, chosen_ns));
         self.out.routed(request, &leg, chosen_ns + 2_000);
@@ -294,118 +287,6 @@ impl World {
             rank.context_tokens -= request.plan.input;
         }
         self.wake(leg.pool);
-    }
-
-    fn answered(&mut self, request: &mut Request) -> Next {
-        let mut leg = request.leg.take()?;
-        let at = leg.choice.as_ref()?.chosen().index;
-        let worker = self.pools[leg.pool].ranks[at].worker;
-        if self.chance.happens(0.0008) {
-            return self.turned_away(request, leg, "rejected");
-        }
-        if self.pools[leg.pool].ranks[at].active > GATE && leg.phase != Phase::Prefill {
-            return self.turned_away(request, leg, "accepted");
-        }
-        debug_assert!(self.workers[worker].alive, "a dying worker takes its requests along");
-        self.out.admission(request, &leg, "accepted");
-        self.out.dispatch(request, &leg, "accepted", self.now_ns);
-        request.stage = Stage::Working;
-        let rank = &mut self.pools[leg.pool].ranks[at];
-        let crowd = f64::from(rank.active.saturating_sub(1));
-        leg.itl_ns = (ITL_NS * (1.0 + ITL_CROWD * crowd) * self.chance.around(1.0, 1.05)) as u64;
-        let unread = request.plan.input.saturating_sub(leg.overlap() * BLOCK);
-        let next = if leg.phase == Phase::Decode {
-            let transfer_ns = self.chance.around(7e6, 1.3) as u64;
-            request.transfer_ns = Some(transfer_ns);
-            (self.now_ns + transfer_ns + leg.itl_ns, Step::FirstToken)
-        } else {
-            let read_ns = PREFILL_FLOOR_NS + (unread as f64 / PREFILL_SPEED * 1e6) as u64;
-            rank.free_at_ns = rank.free_at_ns.max(self.now_ns) + read_ns;
-            let step = if leg.phase == Phase::Prefill { Step::Prefilled } else { Step::FirstToken };
-            (rank.free_at_ns, step)
-        };
-        let stalls = request.plan.stalls && leg.phase != Phase::Prefill && request.first_token_ns.is_none();
-        request.leg = Some(leg);
-        if stalls { then(self.now_ns + RESPONSE_TIMEOUT_NS, Step::TimesOut) } else { Some(vec![next]) }
-    }
-
-    fn prefilled(&mut self, request: &mut Request) -> Next {
-        let leg = request.leg.take()?;
-        self.read(request, &leg);
-        self.release(request, &leg, true);
-        let end = WorkerEnd { at_ns: self.now_ns, tokens: 1, leaving: Leaving::Finished };
-        self.out.worker(request, &leg, end);
-        self.out.route(request, &leg, self.now_ns + 240_000, ("success", None));
-        request.prefill_route = Some(leg.route);
-        request.stage = Stage::Between;
-        request.leg = Some(leg);
-        then(self.now_ns + 380_000, Step::Enters(Phase::Decode))
-    }
-
-    /// A rank has read a prompt: it is in the cache, and no longer to be read.
-    fn read(&mut self, request: &Request, leg: &Leg) {
-        let Some(choice) = &leg.choice else { return };
-        let rank = &mut self.pools[leg.pool].ranks[choice.chosen().index];
-        if leg.phase != Phase::Decode {
-            rank.prefill_tokens -= request.plan.input.saturating_sub(choice.chosen().overlap * BLOCK);
-        }
-        rank.cache.keep(&request.plan.blocks[..(request.plan.input / BLOCK) as usize]);
-    }
-
-    fn first_token(&mut self, request: &mut Request) -> Next {
-        let mut leg = request.leg.take()?;
-        leg.first_token_ns = Some(self.now_ns);
-        self.read(request, &leg);
-        self.wake(leg.pool);
-        let left = request.plan.output - request.carried;
-        let complete_ns = self.now_ns + (left - 1) * leg.itl_ns;
-        let itl_ns = leg.itl_ns;
-        request.leg = Some(leg);
-        let first = request.first_token_ns.is_none();
-        if first {
-            request.first_token_ns = Some(self.now_ns);
-            if request.plan.streaming {
-                request.notes.push(Note::Sent(self.now_ns + 60_000, 200));
-            }
-        }
-        if let (true, Some(tokens)) = (first, request.plan.leaves_after) {
-            let leaves = Event::Leaves { request: request.ident.number, tokens: Some(tokens) };
-            self.at(self.now_ns + tokens * itl_ns + 400_000, leaves);
-        }
-        match request.plan.fails_after.filter(|after| *after < left) {
-            Some(after) => then(self.now_ns + after * itl_ns, Step::EngineFails),
-            None => then(complete_ns, Step::Complete),
-        }
-    }
-
-    fn complete(&mut self, request: &mut Request) -> Next {
-        let leg = request.leg.take()?;
-        let tokens = request.plan.output - request.carried;
-        self.release(request, &leg, true);
-        let end = WorkerEnd { at_ns: self.now_ns, tokens, leaving: Leaving::Finished };
-        self.out.worker(request, &leg, end);
-        self.out.route(request, &leg, self.now_ns + 260_000, ("success", None));
-        request.truth.output_tokens = request.plan.output;
-        let at_ns = self.now_ns + 340_000;
-        if !request.plan.streaming {
-            request.notes.push(Note::Sent(at_ns + 20_000, 200));
-        }
-        let ending = Ending {
-            outcome: Outcome::Success,
-            at_ns,
-            told: Some(("success", None)),
-            root_error: false,
-            http_error: request.attempt > 0,
-            stream: self.stream(request, "success", request.plan.output + 2),
-        };
-        self.end(request, ending, true);
-        if request.plan.session.is_some() {
-            let mut session = request.session.clone();
-            if let Some((plan, think)) = self.load.follow_up(&mut session, request.plan.input, request.plan.output) {
-                self.at(self.now_ns + think, Event::Turn(Box::new((plan, session))));
-            }
-        }
-        None
     }
 
     /// The frontend's stream of a request, when it has one: beginning, word and events.

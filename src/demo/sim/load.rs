@@ -157,6 +157,12 @@ impl Load {
             Class::Default if chance.happens(0.7) => Some(chance.around(2.4, 1.8)),
             _ => None,
         };
+        // Some think better of it at once.
+        let patience_ms = if chance.happens(0.02) {
+            Some(1.3 + 3.0 * chance.unit())
+        } else {
+            patience.map(|seconds| seconds.max(0.05) * 1e3)
+        };
         let leaves = streaming && chance.happens(0.1);
         let leaves_after = leaves.then(|| chance.around(output as f64 / 3.0, 2.0) as u64).filter(|n| *n < output - 1);
         let defect = match chance.unit() {
@@ -173,7 +179,7 @@ impl Load {
             input,
             output,
             blocks: blocks(self.seed, session, system, input),
-            patience_ns: patience.map(|s| (s.max(0.05) * 1e9) as u64),
+            patience_ns: patience_ms.map(|ms| (ms * 1e6) as u64),
             leaves_after,
             defect: defect.filter(|_| session.turn == 0),
             stalls: chance.happens(0.003),

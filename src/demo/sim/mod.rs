@@ -1,8 +1,8 @@
 //! The discrete-event simulation: one heap of things to come, one clock that jumps from one to the next.
 //!
 //! Owns: the cluster's state and the order of events. Everything random comes from the seed; nothing reads a clock. The
-//! parts: `load` (who comes and what for), `queue` and `pool` (the routers' state), `life` (a request's way), `fate`
-//! (what goes wrong). Keeps out: how it is told (`emit`).
+//! parts: `load` (who comes and what for), `queue` and `pool` (the routers' state), `life` (the way to a
+//! worker), `work` (what is done there), `fate` (what goes wrong). Keeps out: how it is told (`emit`).
 
 pub mod cache;
 pub mod chance;
@@ -12,6 +12,7 @@ pub mod load;
 pub mod pool;
 pub mod queue;
 pub mod request;
+mod work;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -143,7 +144,7 @@ impl World {
         };
         for (phase, role, count) in pools {
             let queue = RouterQueue::new(count as usize);
-            world.pools.push(Pool { phase, role, ranks: Vec::new(), queue, turn_due: false });
+            world.pools.push(Pool { phase, role, ranks: Vec::new(), queue, passing: 0, turn_due: false });
             for place in 0..count {
                 world.start_worker(world.pools.len() - 1, place);
             }

@@ -72,6 +72,8 @@ pub struct Pool {
     pub ranks: Vec<Rank>,
     /// Those who wait for it.
     pub queue: RouterQueue,
+    /// Those whom its router lets through at once, in the moment that takes.
+    pub passing: u64,
     /// Whether the router is about to look at its queue again.
     pub turn_due: bool,
 }
@@ -150,6 +152,11 @@ impl Rank {
 }
 
 impl Pool {
+    /// Everybody in its router's queue: `depth.in` before one enters, `depth.out` after one left.
+    pub fn depth(&self) -> u64 {
+        self.queue.depth() + self.passing
+    }
+
     /// Whether any rank can take one more.
     pub fn has_room(&self, workers: &[Worker]) -> bool {
         self.ranks.iter().any(|rank| workers[rank.worker].alive && !rank.overloaded())

@@ -1,0 +1,182 @@
+//! Attempts to hand a leg to a worker, from dispatch and route spans, and the workers' admissions.
+
+use compact_str::CompactString;
+
+use super::{Open, attempt_of, rank};
+use crate::lifecycle::assemble::text;
+use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::facts::{Admission, Dispatch, Leg};
+use crate::lifecycle::ids::Worker;
+use crate::lifecycle::request::{SpanView, Up};
+use crate::lifecycle::stage::{Origin, Phase, Stage};
+
+/// An attempt, with the indexes of its spans for what hangs below them.
+pub(super) struct Attempt {
+    pub dispatch: Dispatch,
+    pub phase: Phase,
+    pub number: u32,
+    pub span: u32,
+    pub route: Option<u32>,
+}
+
+/// The attempts of a request, by start.
+pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
+    let mut attempts: Vec<Attempt> = Vec::new();
+    for (at, span) in spans.iter().enumerate() {
+        if span.stage == Stage::Dispatch && !is_worker_side(spans, span) {
+            attempts.push(dispatch(at as u32, span));
+        }
+    }
+    for (at, span) in spans.iter().enumerate() {
+        if span.stage != Stage::Route {
+            continue;
+        }
+        let phase = Phase::of(span.text(Field::RoutePhase));
+        let number = attempt_of(span).unwrap_or(0);
+        let below = attempts.iter().position(|attempt| span.up == Up::At(attempt.span));
+        // Before 2026-10-21 the route span stood beside its dispatch.
+        let beside = || {
+            attempts.iter().position(|attempt| {
+                attempt.route.is_none() && attempt.number == number && attempt.phase.fits_pool(phase)
+            })
+        };
+        match below.or_else(beside) {
+            Some(found) => {
+                let attempt = &mut attempts[found];
+                if attempt.route.is_none() {
+                    attempt.route = Some(at as u32);
+                    read_route(&mut attempt.dispatch, span);
+                }
+            }
+            None => {
+                let mut alone = new_dispatch(span, Origin::Inferred);
+                read_route(&mut alone, span);
+                attempts.push(Attempt { dispatch: alone, phase, number, span: at as u32, route: Some(at as u32) });
+            }
+        }
+    }
+    attempts.sort_by_key(|attempt| attempt.dispatch.start_ns);
+    attempts
+}
+
+/// The base layout has `request.dispatch` below the worker's operation, without fields of its own: no attempt.
+fn is_worker_side(spans: &[SpanView<'_>], span: &SpanView<'_>) -> bool {
+    matches!(span.up, Up::At(parent) if spans[parent as usize].stage == Stage::Operation)
+        || span.text(Field::Component) == "worker"
+}
+
+fn new_dispatch(span: &SpanView<'_>, origin: Origin) -> Dispatch {
+    Dispatch {
+        span: span.id,
+        start_ns: span.start_ns,
+        duration_ns: span.duration_ns(),
+        route: CompactString::default(),
+        worker: None,
+        result: CompactString::default(),
+        attempt_outcome: CompactString::default(),
+        error: CompactString::default(),
+        retry: None,
+        migration_reason: CompactString::default(),
+        from_worker: None,
+        tokens_carried: None,
+        origin,
+    }
+}
+
+fn dispatch(at: u32, span: &SpanView<'_>) -> Attempt {
+    let mut read = new_dispatch(span, Origin::Span);
+    let (mut id, mut worker_rank, mut phase, mut number) = (None, None, Phase::Unknown, 0);
+    for attr in span.body.attrs() {
+        match attr.field {
+            Field::DispatchRoute => read.route = text(attr.value),
+            Field::DispatchPhase => phase = Phase::of(attr.value.as_str().unwrap_or("")),
+            Field::DestinationWorker => id = attr.value.as_u64(),
+            Field::DestinationRank => worker_rank = rank(attr.value),
+            Field::DispatchResult => read.result = text(attr.value),
+            Field::Attempt => number = attr.value.as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0),
+            _ => {}
+        }
+    }
+    read.worker = id.map(|id| Worker { id, rank: worker_rank });
+    Attempt { dispatch: read, phase, number, span: at, route: None }
+}
+
+fn read_route(dispatch: &mut Dispatch, span: &SpanView<'_>) {
+    let (mut id, mut worker_rank) = (None, None);
+    for attr in span.body.attrs() {
+        match attr.field {
+            Field::RouteWorker => id = attr.value.as_u64(),
+            Field::RouteRank => worker_rank = rank(attr.value),
+            Field::RouterMode if dispatch.route.is_empty() => dispatch.route = text(attr.value),
+            Field::RouteOutcome => dispatch.attempt_outcome = text(attr.value),
+            Field::ErrorType => dispatch.error = text(attr.value),
+            Field::IsRetry => dispatch.retry = attr.value.as_bool(),
+            Field::MigrationReason => dispatch.migration_reason = text(attr.value),
+            Field::FromWorker => dispatch.from_worker = attr.value.as_u64(),
+            Field::TokensCompleted => dispatch.tokens_carried = attr.value.as_u64(),
+            _ => {}
+        }
+    }
+    if dispatch.worker.is_none() {
+        dispatch.worker = id.map(|id| Worker { id, rank: worker_rank });
+    }
+    if dispatch.route.is_empty() && span.name == "kv_router.route_request" {
+        dispatch.route = "kv".into();
+    }
+}
+
+/// Gives the workers' admissions to the attempts they answered.
+pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
+    for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Admission) {
+        let mut read = Admission {
+            span: span.id,
+            transport: CompactString::default(),
+            payload_bytes: None,
+            result: CompactString::default(),
+        };
+        for attr in span.body.attrs() {
+            match attr.field {
+                Field::Transport => read.transport = text(attr.value),
+                Field::PayloadBytes => read.payload_bytes = attr.value.as_u64(),
+                Field::AdmissionResult => read.result = text(attr.value),
+                _ => {}
+            }
+        }
+        // Up to its attempt; while the way there is broken, by attempt number and role.
+        let mut top = at as u32;
+        let mut steps = 0;
+        let found = loop {
+            let owner = legs.iter().position(|open| open.span == Some(top) || open.route == Some(top));
+            match (owner, spans[top as usize].up) {
+                (Some(owner), _) => break Some(owner),
+                (None, Up::At(parent)) if steps < 8 => {
+                    top = parent;
+                    steps += 1;
+                }
+                _ => break None,
+            }
+        };
+        let by_role = || {
+            let role = Phase::of(span.text(Field::Role));
+            let number = attempt_of(span).unwrap_or(0);
+            legs.iter().position(|Open { leg, .. }| {
+                leg.admission.is_none() && leg.dispatch.is_some() && leg.attempt == number && leg.phase.fits_pool(role)
+            })
+        };
+        match found.or_else(by_role) {
+            Some(owner) => {
+                legs[owner].leg.admission.get_or_insert(read);
+            }
+            // The worker's spans came before the frontend's.
+            None => {
+                let leg = Leg {
+                    phase: Phase::of(span.text(Field::Role)),
+                    attempt: attempt_of(span).unwrap_or(0),
+                    admission: Some(read),
+                    ..Leg::default()
+                };
+                legs.push(Open { start_ns: span.start_ns, leg, span: None, route: None });
+            }
+        }
+    }
+}

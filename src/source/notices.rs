@@ -1,0 +1,133 @@
+//! What a source turned away before it became a payload, for the screen: counts, and the latest of each kind in words.
+//!
+//! Owns: the kinds of notice and their bounded memory (one line each, whatever comes in). Keeps out: what reached the
+//! store and was refused there (its tally), how it is shown.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::lifecycle::text;
+
+/// Longest words kept for a notice, in characters.
+const WORDS: usize = 160;
+
+/// What happened to a request that brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Notice {
+    /// HTTP 404 or gRPC `UNIMPLEMENTED`: no such path or method (field case B17).
+    UnknownPath,
+    /// HTTP 405: not a POST.
+    WrongMethod,
+    /// HTTP 415: a media type or coding that is not read here, or plain HTTP on the gRPC port.
+    UnknownType,
+    /// HTTP 413, gRPC `OUT_OF_RANGE` or `RESOURCE_EXHAUSTED`: larger than the limit, before or after inflating.
+    TooLarge,
+    /// HTTP 400 or gRPC `INVALID_ARGUMENT`: not what its type says.
+    Malformed,
+    /// HTTP 408: the body did not come in time.
+    TooSlow,
+    /// HTTP 503 or gRPC `UNAVAILABLE`: the store could not keep up; the sender was asked to try again.
+    Busy,
+    /// JSON with snake_case keys: taken, but worth telling (field case B06).
+    SnakeCase,
+}
+
+impl Notice {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 8] = [
+        Self::UnknownPath,
+        Self::WrongMethod,
+        Self::UnknownType,
+        Self::TooLarge,
+        Self::Malformed,
+        Self::TooSlow,
+        Self::Busy,
+        Self::SnakeCase,
+    ];
+
+    /// A short label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::UnknownPath => "unknown path",
+            Self::WrongMethod => "wrong method",
+            Self::UnknownType => "unknown type or coding",
+            Self::TooLarge => "too large",
+            Self::Malformed => "malformed",
+            Self::TooSlow => "too slow",
+            Self::Busy => "busy",
+            Self::SnakeCase => "snake_case keys",
+        }
+    }
+}
+
+/// A kind of notice that occurred.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// The kind.
+    pub notice: Notice,
+    /// How often.
+    pub count: u64,
+    /// The latest one in words; scrubbed and short.
+    pub latest: String,
+}
+
+/// The notices of all sources; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Notices(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    counts: [AtomicU64; Notice::ALL.len()],
+    latest: Mutex<[String; Notice::ALL.len()]>,
+}
+
+impl Notices {
+    /// Counts one and keeps its words.
+    pub fn note(&self, notice: Notice, words: &str) {
+        let words = text::scrub(words.as_bytes()).chars().take(WORDS).collect();
+        self.0.latest.lock()[notice as usize] = words;
+        self.0.counts[notice as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often this kind occurred.
+    pub fn count(&self, notice: Notice) -> u64 {
+        self.0.counts[notice as usize].load(Ordering::Relaxed)
+    }
+
+    /// How many there were in all; whoever draws compares it to know whether there is something new.
+    pub fn total(&self) -> u64 {
+        self.0.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The kinds that occurred.
+    pub fn list(&self) -> Vec<Noted> {
+        let latest = self.0.latest.lock();
+        Notice::ALL
+            .iter()
+            .map(|&notice| Noted { notice, count: self.count(notice), latest: latest[notice as usize].clone() })
+            .filter(|noted| noted.count > 0)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_are_counted_and_only_the_latest_words_kept() {
+        let notices = Notices::default();
+        assert!(notices.list().is_empty());
+        notices.note(Notice::UnknownPath, "/a");
+        notices.clone().note(Notice::UnknownPath, &format!("/\u{1b}{}", "x".repeat(1000)));
+        let [noted] = &notices.list()[..] else { panic!() };
+        assert_eq!((noted.notice, noted.count, notices.total()), (Notice::UnknownPath, 2, 2));
+        assert!(noted.latest.starts_with("/\u{fffd}xx") && noted.latest.chars().count() == WORDS);
+        for (index, notice) in Notice::ALL.iter().enumerate() {
+            assert_eq!(*notice as usize, index);
+        }
+    }
+}

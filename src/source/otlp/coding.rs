@@ -1,0 +1,125 @@
+//! Content codings: what compressed bodies are called, and inflating them within a bound (a small body may be a bomb).
+//! Owns: the names, the limits. Keeps out: files (`source::file`, which inflates as it reads), gRPC (tonic inflates).
+
+use std::io::Read;
+
+use bytes::Bytes;
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+
+/// How a body is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Identity,
+    Gzip,
+    Zstd,
+    Deflate,
+}
+
+/// Why a body could not be inflated.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Inflate {
+    /// Larger than the limit.
+    TooLarge,
+    /// Not what its coding says.
+    Broken(String),
+}
+
+impl Coding {
+    /// The codings that are read, as told to senders of others.
+    pub const NAMES: &str = "gzip, zstd, deflate, identity";
+
+    /// Reads the value of `Content-Encoding`; the name of the coding when it is not known here.
+    pub fn parse(value: &str) -> Result<Self, &str> {
+        let name = value.trim();
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        match () {
+            () if name.is_empty() || is("identity") => Ok(Self::Identity),
+            () if is("gzip") || is("x-gzip") => Ok(Self::Gzip),
+            () if is("zstd") => Ok(Self::Zstd),
+            () if is("deflate") => Ok(Self::Deflate),
+            () => Err(name),
+        }
+    }
+
+    /// The body as it was before coding, at most `limit` bytes of it.
+    pub fn inflate(self, body: Bytes, limit: usize) -> Result<Bytes, Inflate> {
+        match self {
+            Self::Identity if body.len() > limit => Err(Inflate::TooLarge),
+            Self::Identity => Ok(body),
+            Self::Gzip => read(MultiGzDecoder::new(&body[..]), &body, limit, "gzip"),
+            Self::Zstd => match zstd::stream::read::Decoder::with_buffer(&body[..]) {
+                Ok(decoder) => read(decoder, &body, limit, "zstd"),
+                Err(error) => Err(Inflate::Broken(format!("the body cannot be read as zstd: {error}"))),
+            },
+            // The standard says zlib; some senders leave its wrapper out.
+            Self::Deflate => match read(ZlibDecoder::new(&body[..]), &body, limit, "deflate") {
+                Err(Inflate::Broken(reason)) => {
+                    read(DeflateDecoder::new(&body[..]), &body, limit, "deflate").map_err(|error| match error {
+                        Inflate::Broken(_) => Inflate::Broken(reason),
+                        Inflate::TooLarge => Inflate::TooLarge,
+                    })
+                }
+                done => done,
+            },
+        }
+    }
+}
+
+fn read(decoder: impl Read, body: &[u8], limit: usize, name: &str) -> Result<Bytes, Inflate> {
+    let mut out = Vec::with_capacity(body.len().saturating_mul(6).min(limit));
+    decoder
+        .take(limit as u64 + 1)
+        .read_to_end(&mut out)
+        .map_err(|error| Inflate::Broken(format!("the body cannot be read as {name}: {error}")))?;
+    if out.len() > limit { Err(Inflate::TooLarge) } else { Ok(out.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+    use std::io::Write;
+
+    #[test]
+    fn names_of_any_case_and_nothing_unknown() {
+        for (name, coding) in [
+            ("", Coding::Identity),
+            ("identity", Coding::Identity),
+            ("GZIP", Coding::Gzip),
+            ("x-gzip", Coding::Gzip),
+            (" Zstd ", Coding::Zstd),
+            ("deflate", Coding::Deflate),
+        ] {
+            assert_eq!(Coding::parse(name), Ok(coding));
+        }
+        assert_eq!(Coding::parse("br"), Err("br"));
+        assert_eq!(Coding::parse("gzip, zstd"), Err("gzip, zstd"));
+    }
+
+    #[test]
+    fn every_coding_inflates_within_its_bound() {
+        let plain = vec![b'x'; 100_000];
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+        let mut raw = DeflateEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(&plain).unwrap();
+        zlib.write_all(&plain).unwrap();
+        raw.write_all(&plain).unwrap();
+        for (coding, body) in [
+            (Coding::Identity, plain.clone()),
+            (Coding::Gzip, gzip.finish().unwrap()),
+            (Coding::Zstd, zstd::encode_all(&plain[..], 1).unwrap()),
+            (Coding::Deflate, zlib.finish().unwrap()),
+            (Coding::Deflate, raw.finish().unwrap()),
+        ] {
+            let body = Bytes::from(body);
+            assert_eq!(coding.inflate(body.clone(), 100_000).unwrap(), plain);
+            assert_eq!(coding.inflate(body.clone(), 99_999), Err(Inflate::TooLarge));
+            if coding != Coding::Identity {
+                let cut = coding.inflate(body.slice(..body.len() / 2), 100_000);
+                assert!(matches!(cut, Err(Inflate::Broken(reason)) if reason.contains("cannot be read as")));
+            }
+        }
+    }
+}

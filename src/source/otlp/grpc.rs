@@ -1,0 +1,159 @@
+//! OTLP/gRPC: the export methods of the three services, with the raw bytes of each message.
+//!
+//! Owns: the methods' names, the codec that hands bytes through, gRPC statuses. Keeps out: decoding (the writer does it),
+//! sockets (`serve`). Metadata is not looked at: unknown tenants and secrets pass by (field case B31).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bytes::{Buf, BufMut, Bytes};
+use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EnabledCompressionEncodings, EncodeBuf, Encoder};
+use tonic::server::{Grpc, UnaryService};
+use tonic::{Code, Status};
+
+use crate::source::intake::{Payload, Refusal, Signal};
+use crate::source::notices::Notice;
+
+use super::{Shared, answer};
+
+/// How long one export may take, from its head to its answer. A sender that stops in the middle is let go.
+const EXPORT_TIME: Duration = Duration::from_secs(60);
+
+/// The service of all three signals.
+pub(super) fn router(shared: Arc<Shared>) -> axum::Router {
+    axum::Router::new().fallback(handle).with_state(shared)
+}
+
+fn path(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+        Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+    }
+}
+
+async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let is_grpc = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
+        kind.as_bytes().get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"))
+    });
+    if !is_grpc {
+        let words = "this port speaks OTLP/gRPC; OTLP/HTTP has its own port (4318 unless --http says otherwise)\n";
+        shared.notices.note(Notice::UnknownType, &format!("HTTP {} on the gRPC port", request.uri().path()));
+        return (axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE, words).into_response();
+    }
+    let signal = Signal::ALL.into_iter().find(|signal| path(*signal) == request.uri().path());
+    let response = match signal {
+        Some(signal) => {
+            let mut grpc = Grpc::new(Raw)
+                .apply_compression_config(compressions(), EnabledCompressionEncodings::default())
+                .apply_max_message_size_config(Some(shared.max_message), None);
+            let export = Export { signal, shared: Arc::clone(&shared) };
+            match tokio::time::timeout(EXPORT_TIME, grpc.unary(export, request)).await {
+                Ok(response) => response,
+                Err(_) => Status::deadline_exceeded("the message did not come within 60 s").into_http(),
+            }
+        }
+        None => Status::unimplemented(format!(
+            "{}: no such method here; there are {}",
+            request.uri().path(),
+            Signal::ALL.map(path).join(", ")
+        ))
+        .into_http(),
+    };
+    if let Some(status) = response.extensions().get::<Status>() {
+        note(&shared, status);
+    }
+    response.map(Body::new)
+}
+
+/// Counts what was turned away.
+fn note(shared: &Shared, status: &Status) {
+    let notice = match status.code() {
+        Code::Ok => return,
+        Code::Unavailable => Notice::Busy,
+        Code::Unimplemented => Notice::UnknownPath,
+        Code::OutOfRange | Code::ResourceExhausted => Notice::TooLarge,
+        Code::DeadlineExceeded => Notice::TooSlow,
+        _ => Notice::Malformed,
+    };
+    shared.notices.note(notice, &format!("gRPC: {}", status.message()));
+}
+
+fn compressions() -> EnabledCompressionEncodings {
+    let mut enabled = EnabledCompressionEncodings::default();
+    enabled.enable(CompressionEncoding::Gzip);
+    enabled.enable(CompressionEncoding::Zstd);
+    enabled
+}
+
+/// One call of an export method.
+struct Export {
+    signal: Signal,
+    shared: Arc<Shared>,
+}
+
+impl UnaryService<Bytes> for Export {
+    type Response = Vec<u8>;
+    type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Vec<u8>>, Status>> + Send>>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let (signal, shared) = (self.signal, Arc::clone(&self.shared));
+        Box::pin(async move {
+            match shared.intake.offer(Payload::otlp(signal, request.into_inner())).await {
+                Ok(receipt) => Ok(tonic::Response::new(answer::protobuf(&receipt))),
+                Err(Refusal::Malformed(reason)) => Err(Status::invalid_argument(reason)),
+                Err(Refusal::Busy) => Err(unavailable(answer::BUSY)),
+                Err(Refusal::Closed) => Err(unavailable(answer::CLOSING)),
+            }
+        })
+    }
+}
+
+fn unavailable(message: &str) -> Status {
+    let details = answer::status(Code::Unavailable as i32, message, true);
+    Status::with_details(Code::Unavailable, message, details.into())
+}
+
+/// Hands message bytes through: no generated structs on the way in, ready-made bytes on the way out.
+#[derive(Clone, Copy)]
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Vec<u8>;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn encode(&mut self, item: Vec<u8>, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        out.put_slice(&item);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        // Not a copy: the buffer's own memory, split off.
+        Ok(Some(message.copy_to_bytes(message.remaining())))
+    }
+}

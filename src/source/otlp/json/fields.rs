@@ -1,0 +1,276 @@
+//! OTLP/JSON as tables: which keys each message has, and the protobuf field behind each. Owns: names and numbers, nothing
+//! else. Metrics are here only as far as their data points are counted.
+
+/// What a field holds in JSON, and how it is written.
+pub(super) enum Kind {
+    /// Text.
+    Text,
+    /// Bytes, in base64.
+    Bytes,
+    /// A truth value.
+    Bool,
+    /// A span's own or parent id in hex digits, of this many bytes; a wrong one costs the span.
+    Id(usize),
+    /// An id that only points somewhere; a wrong one is left out.
+    Pointer(usize),
+    /// An unsigned 64-bit number in eight bytes.
+    Fixed64,
+    /// An unsigned 32-bit number in four bytes.
+    Fixed32,
+    /// An unsigned 32-bit varint.
+    Uint32,
+    /// A signed 64-bit varint.
+    Int64,
+    /// A floating-point number.
+    Double,
+    /// A number with names; the name's place in the list is its number.
+    Enum(&'static [&'static str]),
+    /// A message.
+    One(&'static Message),
+    /// A list of messages.
+    Many(&'static Message),
+    /// A list of data points, counted only.
+    Points,
+}
+
+/// A field of a message.
+pub(super) struct Field {
+    pub camel: &'static str,
+    pub snake: &'static str,
+    pub number: u32,
+    pub kind: Kind,
+}
+
+/// How a message is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// With the shortest length before it.
+    Plain,
+    /// With room for any length before it: large, and never compared byte by byte.
+    Wide,
+    /// Plain, and left out as a whole when one of its ids is wrong.
+    Span,
+    /// Plain, the key always before the value.
+    KeyValue,
+}
+
+/// A message.
+pub(super) struct Message {
+    pub form: Form,
+    pub fields: &'static [Field],
+}
+
+const fn field(camel: &'static str, snake: &'static str, number: u32, kind: Kind) -> Field {
+    Field { camel, snake, number, kind }
+}
+
+const fn message(form: Form, fields: &'static [Field]) -> Message {
+    Message { form, fields }
+}
+
+pub(super) static TRACES: Message =
+    message(Form::Wide, &[field("resourceSpans", "resource_spans", 1, Kind::Many(&RESOURCE_SPANS))]);
+
+pub(super) static RESOURCE_SPANS: Message = message(
+    Form::Wide,
+    &[
+        field("resource", "resource", 1, Kind::One(&RESOURCE)),
+        field("scopeSpans", "scope_spans", 2, Kind::Many(&SCOPE_SPANS)),
+        field("schemaUrl", "schema_url", 3, Kind::Text),
+    ],
+);
+
+static SCOPE_SPANS: Message = message(
+    Form::Wide,
+    &[
+        field("scope", "scope", 1, Kind::One(&SCOPE)),
+        field("spans", "spans", 2, Kind::Many(&SPAN)),
+        field("schemaUrl", "schema_url", 3, Kind::Text),
+    ],
+);
+
+static SPAN: Message = message(
+    Form::Span,
+    &[
+        field("traceId", "trace_id", 1, Kind::Id(16)),
+        field("spanId", "span_id", 2, Kind::Id(8)),
+        field("parentSpanId", "parent_span_id", 4, Kind::Id(8)),
+        field("name", "name", 5, Kind::Text),
+        field("kind", "kind", 6, Kind::Enum(&SPAN_KINDS)),
+        field("startTimeUnixNano", "start_time_unix_nano", 7, Kind::Fixed64),
+        field("endTimeUnixNano", "end_time_unix_nano", 8, Kind::Fixed64),
+        field("attributes", "attributes", 9, Kind::Many(&KEY_VALUE)),
+        field("status", "status", 15, Kind::One(&STATUS)),
+        field("flags", "flags", 16, Kind::Fixed32),
+        field("events", "events", 11, Kind::Many(&EVENT)),
+        field("links", "links", 13, Kind::Many(&LINK)),
+        field("traceState", "trace_state", 3, Kind::Text),
+        field("droppedAttributesCount", "dropped_attributes_count", 10, Kind::Uint32),
+        field("droppedEventsCount", "dropped_events_count", 12, Kind::Uint32),
+        field("droppedLinksCount", "dropped_links_count", 14, Kind::Uint32),
+    ],
+);
+
+static SPAN_KINDS: [&str; 6] = [
+    "SPAN_KIND_UNSPECIFIED",
+    "SPAN_KIND_INTERNAL",
+    "SPAN_KIND_SERVER",
+    "SPAN_KIND_CLIENT",
+    "SPAN_KIND_PRODUCER",
+    "SPAN_KIND_CONSUMER",
+];
+
+static EVENT: Message = message(
+    Form::Plain,
+    &[
+        field("timeUnixNano", "time_unix_nano", 1, Kind::Fixed64),
+        field("name", "name", 2, Kind::Text),
+        field("attributes", "attributes", 3, Kind::Many(&KEY_VALUE)),
+        field("droppedAttributesCount", "dropped_attributes_count", 4, Kind::Uint32),
+    ],
+);
+
+static LINK: Message = message(
+    Form::Plain,
+    &[
+        field("traceId", "trace_id", 1, Kind::Pointer(16)),
+        field("spanId", "span_id", 2, Kind::Pointer(8)),
+        field("traceState", "trace_state", 3, Kind::Text),
+        field("attributes", "attributes", 4, Kind::Many(&KEY_VALUE)),
+        field("droppedAttributesCount", "dropped_attributes_count", 5, Kind::Uint32),
+        field("flags", "flags", 6, Kind::Fixed32),
+    ],
+);
+
+static STATUS: Message = message(
+    Form::Plain,
+    &[
+        field("code", "code", 3, Kind::Enum(&["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"])),
+        field("message", "message", 2, Kind::Text),
+    ],
+);
+
+static RESOURCE: Message = message(
+    Form::Plain,
+    &[
+        field("attributes", "attributes", 1, Kind::Many(&KEY_VALUE)),
+        field("droppedAttributesCount", "dropped_attributes_count", 2, Kind::Uint32),
+    ],
+);
+
+static SCOPE: Message = message(
+    Form::Plain,
+    &[
+        field("name", "name", 1, Kind::Text),
+        field("version", "version", 2, Kind::Text),
+        field("attributes", "attributes", 3, Kind::Many(&KEY_VALUE)),
+        field("droppedAttributesCount", "dropped_attributes_count", 4, Kind::Uint32),
+    ],
+);
+
+static KEY_VALUE: Message =
+    message(Form::KeyValue, &[field("key", "key", 1, Kind::Text), field("value", "value", 2, Kind::One(&ANY_VALUE))]);
+
+static ANY_VALUE: Message = message(
+    Form::Plain,
+    &[
+        field("stringValue", "string_value", 1, Kind::Text),
+        field("intValue", "int_value", 3, Kind::Int64),
+        field("boolValue", "bool_value", 2, Kind::Bool),
+        field("doubleValue", "double_value", 4, Kind::Double),
+        field("arrayValue", "array_value", 5, Kind::One(&ARRAY)),
+        field("kvlistValue", "kvlist_value", 6, Kind::One(&KEY_VALUE_LIST)),
+        field("bytesValue", "bytes_value", 7, Kind::Bytes),
+    ],
+);
+
+static ARRAY: Message = message(Form::Plain, &[field("values", "values", 1, Kind::Many(&ANY_VALUE))]);
+
+static KEY_VALUE_LIST: Message = message(Form::Plain, &[field("values", "values", 1, Kind::Many(&KEY_VALUE))]);
+
+pub(super) static LOGS: Message =
+    message(Form::Wide, &[field("resourceLogs", "resource_logs", 1, Kind::Many(&RESOURCE_LOGS))]);
+
+pub(super) static RESOURCE_LOGS: Message = message(
+    Form::Wide,
+    &[
+        field("resource", "resource", 1, Kind::One(&RESOURCE)),
+        field("scopeLogs", "scope_logs", 2, Kind::Many(&SCOPE_LOGS)),
+        field("schemaUrl", "schema_url", 3, Kind::Text),
+    ],
+);
+
+static SCOPE_LOGS: Message = message(
+    Form::Wide,
+    &[
+        field("scope", "scope", 1, Kind::One(&SCOPE)),
+        field("logRecords", "log_records", 2, Kind::Many(&LOG_RECORD)),
+        field("schemaUrl", "schema_url", 3, Kind::Text),
+    ],
+);
+
+static LOG_RECORD: Message = message(
+    Form::Plain,
+    &[
+        field("timeUnixNano", "time_unix_nano", 1, Kind::Fixed64),
+        field("observedTimeUnixNano", "observed_time_unix_nano", 11, Kind::Fixed64),
+        field("severityNumber", "severity_number", 2, Kind::Enum(&SEVERITIES)),
+        field("severityText", "severity_text", 3, Kind::Text),
+        field("body", "body", 5, Kind::One(&ANY_VALUE)),
+        field("attributes", "attributes", 6, Kind::Many(&KEY_VALUE)),
+        field("droppedAttributesCount", "dropped_attributes_count", 7, Kind::Uint32),
+        field("flags", "flags", 8, Kind::Fixed32),
+        field("traceId", "trace_id", 9, Kind::Pointer(16)),
+        field("spanId", "span_id", 10, Kind::Pointer(8)),
+        field("eventName", "event_name", 12, Kind::Text),
+    ],
+);
+
+static SEVERITIES: [&str; 25] = [
+    "SEVERITY_NUMBER_UNSPECIFIED",
+    "SEVERITY_NUMBER_TRACE",
+    "SEVERITY_NUMBER_TRACE2",
+    "SEVERITY_NUMBER_TRACE3",
+    "SEVERITY_NUMBER_TRACE4",
+    "SEVERITY_NUMBER_DEBUG",
+    "SEVERITY_NUMBER_DEBUG2",
+    "SEVERITY_NUMBER_DEBUG3",
+    "SEVERITY_NUMBER_DEBUG4",
+    "SEVERITY_NUMBER_INFO",
+    "SEVERITY_NUMBER_INFO2",
+    "SEVERITY_NUMBER_INFO3",
+    "SEVERITY_NUMBER_INFO4",
+    "SEVERITY_NUMBER_WARN",
+    "SEVERITY_NUMBER_WARN2",
+    "SEVERITY_NUMBER_WARN3",
+    "SEVERITY_NUMBER_WARN4",
+    "SEVERITY_NUMBER_ERROR",
+    "SEVERITY_NUMBER_ERROR2",
+    "SEVERITY_NUMBER_ERROR3",
+    "SEVERITY_NUMBER_ERROR4",
+    "SEVERITY_NUMBER_FATAL",
+    "SEVERITY_NUMBER_FATAL2",
+    "SEVERITY_NUMBER_FATAL3",
+    "SEVERITY_NUMBER_FATAL4",
+];
+
+pub(super) static METRICS: Message =
+    message(Form::Wide, &[field("resourceMetrics", "resource_metrics", 1, Kind::Many(&RESOURCE_METRICS))]);
+
+pub(super) static RESOURCE_METRICS: Message =
+    message(Form::Wide, &[field("scopeMetrics", "scope_metrics", 2, Kind::Many(&SCOPE_METRICS))]);
+
+static SCOPE_METRICS: Message = message(Form::Wide, &[field("metrics", "metrics", 2, Kind::Many(&METRIC))]);
+
+static METRIC: Message = message(
+    Form::Plain,
+    &[
+        field("gauge", "gauge", 5, Kind::One(&DATA)),
+        field("sum", "sum", 7, Kind::One(&DATA)),
+        field("histogram", "histogram", 9, Kind::One(&DATA)),
+        field("exponentialHistogram", "exponential_histogram", 10, Kind::One(&DATA)),
+        field("summary", "summary", 11, Kind::One(&DATA)),
+    ],
+);
+
+static DATA: Message = message(Form::Plain, &[field("dataPoints", "data_points", 1, Kind::Points)]);

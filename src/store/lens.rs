@@ -1,0 +1,200 @@
+//! A lens: the requests that match a filter within a window of time, and their rollup, kept up to date as facts change.
+//!
+//! A new filter is answered from the newest request backwards, a slice at each refresh, so the first screen never waits
+//! for the whole store; [`Lens::is_whole`] says when nothing is left to ask. Owns: which requests are in the set. Keeps
+//! out: what the filter means (`query`), what is counted (`rollup`).
+
+use std::collections::BTreeSet;
+
+use super::rollup::Rollup;
+use super::{Map, Request, Store, Tables, read};
+use crate::lifecycle::facts::Facts;
+use crate::lifecycle::request::{RequestKey, RequestView};
+use crate::query::{OnDemand, Query};
+use crate::store::trace::Trace;
+
+/// How many requests are asked at one refresh when their facts are enough.
+const SLICE: usize = 50_000;
+
+/// How many are asked when their spans must be read.
+const SLICE_WITH_SPANS: usize = 2_000;
+
+/// The requests that match a filter within a window.
+#[derive(Default)]
+pub struct Lens {
+    query: Query,
+    /// Length of the window, nanoseconds; `None` for everything.
+    window_ns: Option<u64>,
+    /// The end of the window, nanoseconds since the epoch.
+    until_ns: u64,
+    rollup: Rollup,
+    members: BTreeSet<RequestKey>,
+    /// Members by the time that the window goes by; only while there is one.
+    by_time: BTreeSet<(u64, RequestKey)>,
+    times: Map<RequestKey, u64>,
+    /// Requests with this key and newer ones have been asked; `None` when all have.
+    asked_from: Option<RequestKey>,
+}
+
+/// The time that a window goes by: the end, or while there is none the start.
+fn time_of(facts: &Facts) -> u64 {
+    facts.end_ns.unwrap_or(facts.start_ns)
+}
+
+impl Lens {
+    /// The numbers of the set.
+    pub fn rollup(&self) -> &Rollup {
+        &self.rollup
+    }
+
+    /// The requests of the set, oldest first.
+    pub fn members(&self) -> impl DoubleEndedIterator<Item = RequestKey> + '_ {
+        self.members.iter().copied()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether a request is in the set.
+    pub fn has(&self, key: RequestKey) -> bool {
+        self.members.contains(&key)
+    }
+
+    /// Whether every request held has been asked.
+    pub fn is_whole(&self) -> bool {
+        self.asked_from.is_none()
+    }
+
+    /// The filter.
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// The window's length, nanoseconds.
+    pub fn window_ns(&self) -> Option<u64> {
+        self.window_ns
+    }
+
+    /// The window's end, nanoseconds since the epoch.
+    pub fn until_ns(&self) -> u64 {
+        self.until_ns
+    }
+
+    fn in_window(&self, facts: &Facts) -> bool {
+        let Some(window_ns) = self.window_ns else { return true };
+        // What is in flight is happening now, however long ago it began.
+        facts.end_ns.is_none() || time_of(facts).saturating_add(window_ns) > self.until_ns
+    }
+
+    /// Whether a request of this key has been asked, so that a change of it matters.
+    fn has_asked(&self, key: RequestKey) -> bool {
+        self.asked_from.is_none_or(|from| key >= from)
+    }
+
+    /// A request changed: `was` are the facts by which it was counted.
+    pub(super) fn change(
+        &mut self,
+        key: RequestKey,
+        was: Option<&Facts>,
+        tables: &Tables,
+        traces: &[Trace],
+        request: &Request,
+    ) {
+        if let Some(was) = was {
+            self.leave(key, was);
+        }
+        if self.has_asked(key) {
+            self.ask(key, tables, traces, request);
+        }
+    }
+
+    /// A request goes, or its facts are about to.
+    pub(super) fn leave(&mut self, key: RequestKey, facts: &Facts) {
+        if self.members.remove(&key) {
+            self.rollup.remove(facts);
+            if let Some(time) = self.times.remove(&key) {
+                self.by_time.remove(&(time, key));
+            }
+        }
+    }
+
+    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &[Trace], request: &Request) {
+        let facts = &request.facts;
+        let view = OnDemand::new(|| {
+            Some(RequestView {
+                key,
+                facts,
+                spans: read::spans_of(tables, traces, key, request),
+                records: request.records.iter().collect(),
+            })
+        });
+        if self.in_window(facts) && self.query.matches(facts, &view) && self.members.insert(key) {
+            self.rollup.add(facts);
+            if self.window_ns.is_some() && facts.end_ns.is_some() {
+                let time = time_of(facts);
+                self.times.insert(key, time);
+                self.by_time.insert((time, key));
+            }
+        }
+    }
+}
+
+impl Store {
+    /// The lens.
+    pub fn lens(&self) -> &Lens {
+        &self.lens
+    }
+
+    /// Looks through another filter and window from now on. `until_ns` is the window's end and moves on with
+    /// [`Store::refresh_lens`]. Nothing happens when they are those already.
+    pub fn look(&mut self, query: &Query, window_ns: Option<u64>, until_ns: u64) {
+        if self.lens.query == *query && self.lens.window_ns == window_ns && self.lens.until_ns <= until_ns {
+            return;
+        }
+        let asked_from = Some(RequestKey(self.next_key));
+        self.lens = Lens { query: query.clone(), window_ns, until_ns, asked_from, ..Lens::default() };
+        self.version += 1;
+    }
+
+    /// Moves the window's end, and asks the next slice of requests that a new filter has not been asked of.
+    pub fn refresh_lens(&mut self, until_ns: u64) {
+        let Self { lens, requests, tables, traces, version, .. } = self;
+        lens.until_ns = lens.until_ns.max(until_ns);
+        if let Some(window_ns) = lens.window_ns {
+            let from = lens.until_ns.saturating_sub(window_ns);
+            while let Some((time, key)) = lens.by_time.first().copied().filter(|(time, _)| *time <= from) {
+                lens.by_time.remove(&(time, key));
+                lens.times.remove(&key);
+                if let (true, Some(request)) = (lens.members.remove(&key), requests.get(&key)) {
+                    lens.rollup.remove(&request.facts);
+                }
+                *version += 1;
+            }
+        }
+        let Some(from) = lens.asked_from else { return };
+        let mut left = if lens.query.needs_spans() { SLICE_WITH_SPANS } else { SLICE };
+        lens.asked_from = None;
+        for (key, request) in requests.range(..from).rev() {
+            if left == 0 {
+                break;
+            }
+            if request.counted {
+                lens.ask(*key, tables, traces, request);
+            }
+            left -= 1;
+            lens.asked_from = Some(*key);
+        }
+        // Asked to the end: nothing older is left.
+        if left > 0 {
+            lens.asked_from = None;
+        }
+        *version += 1;
+    }
+}

@@ -1,0 +1,199 @@
+//! Every action in one table: its id, its keys, what it does, where it works. Keys, `?` and the footer read it.
+
+use super::keys::Key;
+
+/// Where keys go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Place {
+    /// The first screen.
+    Live,
+    /// The request screen.
+    Request,
+    /// A long text.
+    Reader,
+    /// A menu.
+    Menu,
+    /// The key help.
+    Help,
+    /// The filter line, where characters are text.
+    FilterLine,
+}
+
+impl Place {
+    /// Every place with its name.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::Live, "first screen"),
+        (Self::Request, "request screen"),
+        (Self::Reader, "long texts"),
+        (Self::Menu, "menus"),
+        (Self::Help, "this help"),
+        (Self::FilterLine, "filter line"),
+    ];
+}
+
+/// What can be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[allow(missing_docs, reason = "the table says it")]
+pub enum Action {
+    Open,
+    Filter,
+    Pause,
+    Sort,
+    Reverse,
+    Follow,
+    NextPart,
+    PrevPart,
+    Raw,
+    Copy,
+    CopyTrace,
+    CopySpan,
+    Notices,
+    Up,
+    Down,
+    Left,
+    Right,
+    HalfUp,
+    HalfDown,
+    PageUp,
+    PageDown,
+    Top,
+    Bottom,
+    NextRequest,
+    PrevRequest,
+    Accept,
+    Complete,
+    Clear,
+    Erase,
+    EraseNext,
+    EraseWord,
+    Back,
+    Help,
+    Redraw,
+    Suspend,
+    Quit,
+}
+
+/// A row of the table.
+pub struct Row {
+    /// The action.
+    pub action: Action,
+    /// Its id, for key settings.
+    pub id: &'static str,
+    /// Its keys; the first is shown in the footer.
+    pub keys: &'static [&'static str],
+    /// What it does, for `?`.
+    pub doc: &'static str,
+    /// A word for the footer; empty to leave it out there.
+    pub word: &'static str,
+    /// Where it works.
+    pub places: &'static [Place],
+}
+
+macro_rules! actions {
+    ($($action:ident $id:literal [$($key:literal)+] $word:literal $doc:literal in [$($place:ident)+];)+) => {
+        /// The table, in the order of the footer.
+        pub static ACTIONS: &[Row] = &[
+            $(Row {
+                action: Action::$action, id: $id, keys: &[$($key),+], doc: $doc, word: $word,
+                places: &[$(Place::$place),+],
+            }),+
+        ];
+    };
+}
+
+actions! {
+    Open "open" ["Enter"] "open" "open the request; read the whole value; choose" in [Live Request Menu];
+    Accept "accept" ["Enter"] "keep" "keep the filter" in [FilterLine];
+    Complete "complete" ["Tab"] "complete" "take the completion" in [FilterLine];
+    Filter "filter" ["/" "F3" "F4"] "filter" "edit the filter" in [Live];
+    Clear "clear" ["C-u"] "clear" "empty the filter" in [FilterLine];
+    Erase "erase" ["Backspace" "C-h"] "" "erase the character before" in [FilterLine];
+    EraseNext "erase.next" ["Del"] "" "erase the character under the cursor" in [FilterLine];
+    EraseWord "erase.word" ["C-w"] "" "erase the word before" in [FilterLine];
+    Pause "pause" ["p" "Space"] "pause" "freeze what is shown, or go on; data still comes in" in [Live Request];
+    Sort "sort" ["s" "F6" ">"] "sort" "choose the column to sort by; the same one again turns it round" in [Live];
+    Reverse "reverse" ["S" "I"] "" "turn the order round" in [Live];
+    Follow "follow" ["f"] "follow" "follow the first row, or hold the chosen request" in [Live];
+    NextPart "next.part" ["Tab"] "part" "go to the next part" in [Request];
+    PrevPart "previous.part" ["S-Tab"] "" "go to the part before" in [Request];
+    Left "fold" ["←" "h" "-"] "fold" "fold the span, or go to its parent; in a text, one left" in [Request FilterLine];
+    Right "unfold" ["→" "l" "+"] "" "unfold the span; in a text, one right" in [Request FilterLine];
+    Raw "raw" ["v"] "raw" "show the span as OTLP JSON" in [Request];
+    Copy "copy" ["y"] "copy id" "copy the request id; in a long text, the text" in [Live Request Reader];
+    CopyTrace "copy.trace" ["Y"] "" "copy the trace id" in [Live Request];
+    CopySpan "copy.span" ["u"] "" "copy the span id" in [Request];
+    Notices "notices" ["!"] "" "read the notices: bad input, odd paths" in [Live];
+    Up "up" ["↑" "k"] "" "one up" in [Live Request Reader Menu Help FilterLine];
+    Down "down" ["↓" "j"] "" "one down" in [Live Request Reader Menu Help FilterLine];
+    HalfUp "half.up" ["C-u"] "" "half a screen up" in [Live Request Reader Help];
+    HalfDown "half.down" ["C-d"] "" "half a screen down" in [Live Request Reader Help];
+    PageUp "page.up" ["PgUp" "C-b"] "" "a screen up" in [Live Request Reader Menu Help];
+    PageDown "page.down" ["PgDn" "C-f"] "" "a screen down" in [Live Request Reader Menu Help];
+    Top "top" ["g" "Home"] "" "to the top" in [Live Request Reader Menu Help FilterLine];
+    Bottom "bottom" ["G" "End"] "" "to the bottom" in [Live Request Reader Menu Help FilterLine];
+    NextRequest "next" ["n"] "next" "the next request of the list" in [Request];
+    PrevRequest "previous" ["N"] "" "the request before it in the list" in [Request];
+    Help "help" ["?" "F1"] "help" "all keys" in [Live Request Reader Menu];
+    Back "back" ["Esc"] "back" "close one level; on the first screen, take the filter off" in [Live Request Reader Menu Help FilterLine];
+    Redraw "redraw" ["C-l"] "" "draw everything anew" in [Live Request Reader Menu Help FilterLine];
+    Suspend "suspend" ["C-z"] "" "stop, until fg" in [Live Request Reader Menu Help FilterLine];
+    Quit "quit" ["q" "F10" "C-c"] "quit" "end the program" in [Live Request Reader Menu Help FilterLine];
+}
+
+impl Action {
+    /// Whether holding its key down does it again (field case B58).
+    pub fn repeats(self) -> bool {
+        matches!(
+            self,
+            Self::Up
+                | Self::Down
+                | Self::Left
+                | Self::Right
+                | Self::HalfUp
+                | Self::HalfDown
+                | Self::PageUp
+                | Self::PageDown
+                | Self::Erase
+                | Self::EraseNext
+                | Self::EraseWord
+                | Self::NextRequest
+                | Self::PrevRequest
+        )
+    }
+}
+
+/// The action of a key at a place. On the filter line, keys that type a character do nothing else.
+pub fn find(key: Key, place: Place) -> Option<Action> {
+    if place == Place::FilterLine && key.typed().is_some() {
+        return None;
+    }
+    let row = ACTIONS
+        .iter()
+        .find(|row| row.places.contains(&place) && row.keys.iter().any(|name| Key::parse(name) == Some(key)))?;
+    Some(row.action)
+}
+
+/// The rows that work at a place.
+pub fn rows(place: Place) -> impl Iterator<Item = &'static Row> {
+    ACTIONS.iter().filter(move |row| row.places.contains(&place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_key_is_read_and_means_one_thing_at_each_place() {
+        let mut ids = HashSet::new();
+        for row in ACTIONS {
+            assert!(ids.insert(row.id), "{} twice", row.id);
+            for name in row.keys {
+                let key = Key::parse(name).unwrap_or_else(|| panic!("{name}"));
+                for place in row.places.iter().filter(|place| **place != Place::FilterLine || key.typed().is_none()) {
+                    assert_eq!(find(key, *place), Some(row.action), "{name} at {place:?}");
+                }
+            }
+        }
+    }
+}

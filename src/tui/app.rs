@@ -1,0 +1,423 @@
+//! The program's state on screen, and the loop that keeps it.
+//!
+//! Events come over one channel: keys, and at most one *data has come* at a time, so no key ever waits behind data. What
+//! is waiting is handled first, then one frame is drawn if anything changed, at most [`MAX_FPS`] times a second. Nothing
+//! is drawn while nothing changes. The loop knows neither terminal nor clock: tests type keys without a terminal.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use crossterm::event::KeyEvent;
+use ratatui::backend::Backend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::action::{self, Action, Place};
+use super::keys;
+use super::layers::live::Live;
+use super::layers::{Command, Env, Layer, Scene};
+use super::panes::footer;
+use super::screen::Screen;
+use super::theme::Theme;
+use crate::lifecycle::request::RequestKey;
+use crate::view::data::{Data, Frozen};
+use crate::view::filter::Filter;
+use crate::view::header::{Meter, Pace, Vitals, header};
+
+/// Frames a second, at most.
+pub const MAX_FPS: u64 = 30;
+/// How often a silent terminal is asked whether it is still there.
+const LOOK_AFTER: Duration = Duration::from_secs(2);
+/// How long a message stays, nanoseconds.
+const MESSAGE_NS: u64 = 4_000_000_000;
+
+/// What the loop hears of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A key went down, up, or is held.
+    Key(KeyEvent),
+    /// Text was pasted.
+    Paste(String),
+    /// The terminal has another size now.
+    Resize,
+    /// Something that can be seen has changed.
+    Data,
+    /// A signal to end.
+    Signal(i32),
+    /// A signal to stop until further notice (SIGTSTP).
+    Stop,
+    /// Running again after having been stopped.
+    Resumed,
+    /// The terminal is gone.
+    Closed,
+}
+
+/// Why the screen ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExitReason {
+    /// The user said so.
+    Quit,
+    /// A signal; the exit status is 128 plus its number.
+    Signal(i32),
+    /// The terminal is gone.
+    Closed,
+}
+
+impl ExitReason {
+    /// The exit status of the program.
+    pub fn status(self) -> u8 {
+        match self {
+            Self::Quit => 0,
+            Self::Signal(number) => 128u8.saturating_add(number.clamp(0, 127) as u8),
+            Self::Closed => 1,
+        }
+    }
+}
+
+/// Where the data is. One look holds it for as long as a frame needs, not longer.
+pub trait Hub {
+    /// Shows the data as it is at the time of the look.
+    fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals));
+}
+
+/// What a look at the data is for.
+pub struct Look<'a> {
+    /// The present, nanoseconds since the epoch.
+    pub now_ns: u64,
+    /// The request not to be evicted.
+    pub pin: Option<RequestKey>,
+    /// The filter in force.
+    pub filter: &'a Filter,
+}
+
+/// What the loop needs of its terminal beside drawing.
+pub trait Host {
+    /// Gives the terminal back, stops the process, and takes the terminal again when it goes on.
+    ///
+    /// # Errors
+    /// The terminal did not obey.
+    fn suspend(&mut self) -> io::Result<()>;
+    /// Takes the terminal again after the process was stopped from outside.
+    ///
+    /// # Errors
+    /// The terminal did not obey.
+    fn retake(&mut self) -> io::Result<()>;
+    /// Copies a text; says how it was sent, or why not.
+    fn copy(&mut self, what: &str, text: &str) -> String;
+    /// Whether the terminal is still there.
+    fn is_there(&self) -> bool;
+}
+
+/// What the loop is asked to do with its host.
+enum Request {
+    End(ExitReason),
+    Suspend,
+    Retake,
+    Redraw,
+    Copy(&'static str, String),
+}
+
+/// The program's state on screen.
+pub struct App<'a> {
+    hub: &'a dyn Hub,
+    theme: Theme,
+    clock: &'a dyn Fn() -> u64,
+    layers: Vec<Box<dyn Layer>>,
+    env: Env,
+    frozen: Option<Frozen>,
+    meter: Meter,
+    message: Option<(String, u64)>,
+    notices: usize,
+    /// Whether layers have acted since they were last brought up to date.
+    stale: bool,
+    area: Rect,
+    requests: Vec<Request>,
+}
+
+impl<'a> App<'a> {
+    /// The first screen on a hub; `clock` gives nanoseconds since the epoch.
+    pub fn new(hub: &'a dyn Hub, theme: Theme, clock: &'a dyn Fn() -> u64) -> Self {
+        Self {
+            hub,
+            theme,
+            clock,
+            layers: vec![Box::new(Live::default())],
+            env: Env::default(),
+            frozen: None,
+            meter: Meter::default(),
+            message: None,
+            notices: 0,
+            stale: true,
+            area: Rect::default(),
+            requests: Vec::new(),
+        }
+    }
+
+    fn pin(&self) -> Option<RequestKey> {
+        self.layers.iter().rev().find_map(|layer| layer.looks_at())
+    }
+
+    /// Where layers are drawn: all but the last line.
+    fn body(area: Rect) -> Rect {
+        Rect { height: area.height.saturating_sub(u16::from(area.height > 2)), ..area }
+    }
+
+    /// Takes an event.
+    fn on(&mut self, event: &Event) {
+        match event {
+            Event::Key(key) => self.on_key(key),
+            Event::Paste(text) => self.on_typed(text),
+            Event::Resize | Event::Data => {}
+            Event::Signal(number) => self.requests.push(Request::End(ExitReason::Signal(*number))),
+            Event::Stop => self.requests.push(Request::Suspend),
+            Event::Resumed => self.requests.push(Request::Retake),
+            Event::Closed => self.requests.push(Request::End(ExitReason::Closed)),
+        }
+    }
+
+    fn on_key(&mut self, event: &KeyEvent) {
+        let Some(stroke) = keys::stroke(event) else { return };
+        let place = self.layers.last().map_or(Place::Live, |layer| layer.place());
+        match action::find(stroke.key, place) {
+            Some(action) if stroke.repeated && !action.repeats() => {}
+            Some(Action::Quit) => self.requests.push(Request::End(ExitReason::Quit)),
+            Some(Action::Suspend) => self.requests.push(Request::Suspend),
+            Some(Action::Redraw) => self.requests.push(Request::Redraw),
+            Some(action) => self.with_top(|layer, scene| layer.on(action, scene)),
+            None => {
+                if let Some(c) = stroke.key.typed() {
+                    self.on_typed(c.encode_utf8(&mut [0; 4]));
+                }
+            }
+        }
+    }
+
+    fn on_typed(&mut self, text: &str) {
+        self.with_top(|layer, scene| layer.typed(text, scene));
+    }
+
+    /// Lets the top layer act on the data, then does what it asks for.
+    fn with_top(&mut self, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
+        let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
+        hub.look(&Look { now_ns, pin, filter: &filter }, &mut |live, vitals| {
+            let Some(mut top) = self.layers.pop() else { return };
+            // Several keys in one frame: each finds what the one before made.
+            if self.stale {
+                self.scene(live, vitals, |scene| top.refresh(scene));
+            }
+            self.stale = true;
+            let commands = self.scene(live, vitals, |scene| act(top.as_mut(), scene));
+            self.layers.push(top);
+            for command in commands {
+                self.obey(command, live, vitals, now_ns);
+            }
+        });
+    }
+
+    fn scene<T>(&self, live: &dyn Data, vitals: &Vitals, see: impl FnOnce(&Scene<'_>) -> T) -> T {
+        let frozen = self.frozen.as_ref().map(|frozen| frozen.over(live));
+        let data = frozen.as_ref().map_or(live, |frozen| frozen);
+        see(&Scene { data, vitals, env: &self.env, area: Self::body(self.area), clock: self.clock })
+    }
+
+    fn obey(&mut self, command: Command, live: &dyn Data, vitals: &Vitals, now_ns: u64) {
+        match command {
+            Command::Push(layer) => self.layers.push(layer),
+            Command::Pop if self.layers.len() > 1 => _ = self.layers.pop(),
+            Command::Pop => {}
+            Command::Filter(text) => match Filter::parse(&text) {
+                Ok(filter) => (self.env.filter, self.env.unread) = (filter, None),
+                Err(problem) => self.env.unread = Some((text, problem)),
+            },
+            Command::Sort(sort) => self.layers.iter_mut().for_each(|layer| layer.sort(sort)),
+            Command::Pause if self.frozen.is_some() => self.frozen = None,
+            Command::Pause => {
+                let shown: Vec<RequestKey> = self.layers.iter().flat_map(|layer| layer.shown()).collect();
+                self.frozen = Some(Frozen::new(live, &shown, now_ns));
+            }
+            Command::Copy(what, text) => self.requests.push(Request::Copy(what, text)),
+            Command::Say(text) => self.say(text, now_ns),
+            Command::Step(by) => {
+                let mut layers = std::mem::take(&mut self.layers);
+                let key = self.scene(live, vitals, |scene| layers.iter_mut().find_map(|layer| layer.step(by, scene)));
+                if let (Some(key), Some(top)) = (key, layers.last_mut()) {
+                    top.look(key);
+                }
+                self.layers = layers;
+            }
+        }
+        self.env.paused = self.frozen.is_some();
+    }
+
+    fn say(&mut self, text: String, now_ns: u64) {
+        self.message = Some((text, now_ns + MESSAGE_NS));
+    }
+
+    /// Brings everything up to date for a screen of this size.
+    fn refresh(&mut self, area: Rect) {
+        self.area = area;
+        let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
+        if self.message.as_ref().is_some_and(|(_, until)| now_ns >= *until) {
+            self.message = None;
+        }
+        hub.look(&Look { now_ns, pin, filter: &filter }, &mut |live, vitals| {
+            self.meter.sample(live.counts().spans_received, now_ns);
+            let pace = match &self.frozen {
+                Some(frozen) => Pace::Paused { newer: frozen.newer(live) },
+                None => Pace::Live,
+            };
+            if vitals.notices.len() > self.notices {
+                self.notices = vitals.notices.len();
+                if let Some(newest) = vitals.notices.last() {
+                    self.say(newest.clone(), now_ns);
+                }
+            }
+            self.env.now_ns = self.frozen.as_ref().map_or(now_ns, |frozen| frozen.at_ns);
+            let mut layers = std::mem::take(&mut self.layers);
+            let top = self.scene(live, vitals, |scene| header(scene.data, vitals, &self.meter, pace, now_ns));
+            self.env.header = top;
+            self.scene(live, vitals, |scene| layers.iter_mut().for_each(|layer| layer.refresh(scene)));
+            self.layers = layers;
+            self.stale = false;
+        });
+    }
+
+    /// Draws everything. Changes nothing.
+    fn draw(&self, buf: &mut Buffer) {
+        let (area, body) = (buf.area, Self::body(buf.area));
+        let bottom = self.layers.iter().rposition(|layer| layer.is_opaque()).unwrap_or(0);
+        for (index, layer) in self.layers.iter().enumerate().skip(bottom) {
+            // What opens over a screen may use the last line too.
+            let area = if index == bottom || layer.place() != Place::FilterLine { body } else { area };
+            layer.draw(buf, area, &self.env, &self.theme);
+        }
+        let place = self.layers.last().map_or(Place::Live, |layer| layer.place());
+        let message = self.message.as_ref().map(|(text, _)| text.as_str());
+        if area.height > 2 && place != Place::FilterLine {
+            let last = Rect { y: area.bottom() - 1, height: 1, ..area };
+            super::layers::clear(buf, last);
+            footer::draw(buf, last, place, message, &self.theme);
+        }
+    }
+
+    /// One frame of a size, for screenshots and tests.
+    pub fn frame(&mut self, width: u16, height: u16) -> Buffer {
+        let area = Rect::new(0, 0, width, height);
+        self.refresh(area);
+        let mut buf = Buffer::empty(area);
+        self.draw(&mut buf);
+        buf
+    }
+
+    /// Takes an event and does what needs no terminal; for screenshots and tests. `Some` ends the program.
+    pub fn press(&mut self, event: &Event, host: &mut dyn Host) -> Option<ExitReason> {
+        self.on(event);
+        self.serve(host).ok().and_then(|served| served.end)
+    }
+
+    fn serve(&mut self, host: &mut dyn Host) -> io::Result<Served> {
+        let mut served = Served::default();
+        for request in std::mem::take(&mut self.requests) {
+            match request {
+                Request::End(reason) => served.end = served.end.or(Some(reason)),
+                Request::Suspend => {
+                    host.suspend()?;
+                    served.redraw = true;
+                }
+                Request::Retake => {
+                    host.retake()?;
+                    served.redraw = true;
+                }
+                Request::Redraw => served.redraw = true,
+                Request::Copy(what, text) => {
+                    let told = host.copy(what, &text);
+                    self.say(told, (self.clock)());
+                }
+            }
+        }
+        Ok(served)
+    }
+
+    /// How long this frame stays right although nothing comes.
+    fn stays_right(&self) -> Option<Duration> {
+        let now_ns = (self.clock)();
+        let message =
+            self.message.as_ref().map(|(_, until)| Duration::from_nanos(until.saturating_sub(now_ns) + 1_000_000));
+        let meter = self.meter.is_moving(now_ns).then_some(Duration::from_secs(1));
+        let layers = self.layers.iter().filter_map(|layer| layer.stays_right());
+        layers.chain(message).chain(meter).min()
+    }
+
+    /// The loop: until the user, a signal or the end of the terminal ends it.
+    ///
+    /// # Errors
+    /// The terminal could not be written to.
+    pub fn run<B: Backend>(
+        &mut self,
+        screen: &mut Screen<B>,
+        host: &mut dyn Host,
+        events: &Receiver<Event>,
+    ) -> io::Result<ExitReason>
+    where
+        B::Error: std::error::Error + Send + Sync + 'static,
+    {
+        let between = Duration::from_millis(1000 / MAX_FPS);
+        let mut drawn: Option<Instant> = None;
+        let mut changed = true;
+        loop {
+            let since = drawn.map(|drawn| drawn.elapsed());
+            let wait = match since {
+                None => Duration::ZERO,
+                Some(since) if changed => between.saturating_sub(since),
+                Some(since) => {
+                    self.stays_right().map_or(LOOK_AFTER, |fresh| fresh.saturating_sub(since).min(LOOK_AFTER))
+                }
+            };
+            let first = if wait.is_zero() {
+                match events.try_recv() {
+                    Ok(event) => Some(event),
+                    Err(TryRecvError::Empty) => None,
+                    Err(TryRecvError::Disconnected) => return Ok(ExitReason::Closed),
+                }
+            } else {
+                match events.recv_timeout(wait) {
+                    Ok(event) => Some(event),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return Ok(ExitReason::Closed),
+                }
+            };
+            if first.is_none() && !changed {
+                if !host.is_there() {
+                    return Ok(ExitReason::Closed);
+                }
+                let since = drawn.map_or(Duration::MAX, |drawn| drawn.elapsed());
+                changed = self.stays_right().is_some_and(|fresh| since >= fresh);
+            }
+            for event in first.into_iter().chain(events.try_iter()) {
+                self.on(&event);
+                changed = true;
+                let served = self.serve(host)?;
+                if let Some(reason) = served.end {
+                    return Ok(reason);
+                }
+                if served.redraw {
+                    screen.forget();
+                }
+            }
+            if changed && drawn.is_none_or(|drawn| drawn.elapsed() >= between) {
+                self.refresh(screen.resize()?);
+                screen.show(|buf| self.draw(buf))?;
+                drawn = Some(Instant::now());
+                changed = false;
+            }
+        }
+    }
+}
+
+/// What serving the requests came to.
+#[derive(Default)]
+struct Served {
+    end: Option<ExitReason>,
+    redraw: bool,
+}

@@ -1,0 +1,162 @@
+//! The filter line: text with completion, taking effect as it is typed. A text that is no filter (yet) leaves the last
+//! one in force and says what is wrong (field cases B62, B63).
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use tui_input::{Input, InputRequest};
+
+use super::{Command, Env, Layer, Scene, clear, moved};
+use crate::tui::action::{Action, Place};
+use crate::tui::theme::{Role, Theme};
+use crate::tui::widgets::text::{At, paint, put, width};
+use crate::view::Tone;
+use crate::view::filter::{Completion, complete, settled};
+
+/// The filter line.
+pub struct FilterLine {
+    before: String,
+    input: Input,
+    offers: Vec<Completion>,
+    cursor: usize,
+}
+
+/// Completions on screen.
+const OFFERS: usize = 8;
+const PROMPT: &str = "filter ▸ ";
+
+impl FilterLine {
+    /// A line that starts with the filter in force.
+    pub fn new(text: &str) -> Self {
+        let text = if text.is_empty() || text.ends_with(' ') { text.to_owned() } else { format!("{text} ") };
+        Self { before: text.trim_end().to_owned(), input: Input::new(text), offers: Vec::new(), cursor: 0 }
+    }
+
+    fn changed(&mut self, scene: &Scene<'_>) -> Vec<Command> {
+        self.cursor = 0;
+        self.offer(scene);
+        vec![Command::Filter(settled(self.input.value()).to_owned())]
+    }
+
+    fn byte_cursor(&self) -> usize {
+        self.input.value().char_indices().nth(self.input.cursor()).map_or(self.input.value().len(), |(at, _)| at)
+    }
+
+    fn offer(&mut self, scene: &Scene<'_>) {
+        self.offers = complete(self.input.value(), self.byte_cursor(), scene.data, OFFERS);
+        self.cursor = self.cursor.min(self.offers.len().saturating_sub(1));
+    }
+
+    fn edit(&mut self, request: InputRequest) {
+        self.input.handle(request);
+    }
+}
+
+impl Layer for FilterLine {
+    fn place(&self) -> Place {
+        Place::FilterLine
+    }
+
+    fn is_opaque(&self) -> bool {
+        false
+    }
+
+    fn on(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
+        match action {
+            // What is wrong stands in the line; it is not kept until it is mended.
+            Action::Accept if scene.env.unread.is_some() => {}
+            Action::Accept => return vec![Command::Filter(self.input.value().trim_end().to_owned()), Command::Pop],
+            Action::Back => return vec![Command::Filter(self.before.clone()), Command::Pop],
+            Action::Clear => {
+                self.input.reset();
+                return self.changed(scene);
+            }
+            Action::Complete => {
+                if let Some(offer) = self.offers.get(self.cursor) {
+                    let mut text = self.input.value().to_owned();
+                    let closed = !offer.text.ends_with([':', '=', '<', '>']);
+                    let end = offer.replace.end.min(text.len());
+                    let insert = format!("{}{}", offer.text, if closed && end == text.len() { " " } else { "" });
+                    let at = offer.replace.start + insert.len();
+                    text.replace_range(offer.replace.start.min(end)..end, &insert);
+                    let cursor = text[..at.min(text.len())].chars().count();
+                    self.input = Input::new(text).with_cursor(cursor);
+                    return self.changed(scene);
+                }
+            }
+            Action::Left => self.edit(InputRequest::GoToPrevChar),
+            Action::Right => self.edit(InputRequest::GoToNextChar),
+            Action::Top => self.edit(InputRequest::GoToStart),
+            Action::Bottom => self.edit(InputRequest::GoToEnd),
+            Action::Erase => {
+                self.edit(InputRequest::DeletePrevChar);
+                return self.changed(scene);
+            }
+            Action::EraseNext => {
+                self.edit(InputRequest::DeleteNextChar);
+                return self.changed(scene);
+            }
+            Action::EraseWord => {
+                self.edit(InputRequest::DeletePrevWord);
+                return self.changed(scene);
+            }
+            _ => {
+                if let Some(cursor) = moved(action, self.cursor, self.offers.len(), OFFERS as u16) {
+                    self.cursor = cursor;
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn typed(&mut self, text: &str, scene: &Scene<'_>) -> Vec<Command> {
+        for c in text.chars().filter(|c| !c.is_control()) {
+            self.edit(InputRequest::InsertChar(c));
+        }
+        self.changed(scene)
+    }
+
+    fn refresh(&mut self, scene: &Scene<'_>) {
+        self.offer(scene);
+    }
+
+    fn draw(&self, buf: &mut Buffer, area: Rect, env: &Env, theme: &Theme) {
+        let Some(last) = area.height.checked_sub(1) else { return };
+        let at = At::row(area, last);
+        clear(buf, Rect { y: area.y + last, height: 1, ..area });
+        let at = at.after(put(buf, at, PROMPT, theme.tone(Tone::Dim)));
+        let value = self.input.value();
+        let (before, after) = value.split_at(self.byte_cursor());
+        // A text longer than the line shows its end.
+        let room = at.width.saturating_sub(2);
+        let mut from = 0;
+        while width(&before[from..]) > room {
+            from += before[from..].chars().next().map_or(1, char::len_utf8);
+        }
+        let style = theme.tone(Tone::Strong);
+        let rest = at.after(put(buf, at, &before[from..], style));
+        put(buf, rest, if after.is_empty() { " " } else { after }, style);
+        paint(buf, At { width: rest.width.min(1), ..rest }, theme.role(Role::Cursor));
+        let free = rest.after(width(after) + 2);
+        if let Some((_, problem)) = &env.unread {
+            put(buf, free, &problem.message, theme.tone(Tone::Bad));
+        }
+        let rows = (self.offers.len() as u16).min(last);
+        let labels = self.offers.iter().map(|offer| width(&offer.text)).max().unwrap_or(0) + 2;
+        let hints = self.offers.iter().map(|offer| width(&offer.doc)).max().unwrap_or(0);
+        let popup = Rect {
+            x: area.x + width(PROMPT).min(area.width),
+            y: area.y + last - rows,
+            width: (labels + hints + 1).min(area.width.saturating_sub(width(PROMPT))),
+            height: rows,
+        };
+        clear(buf, popup);
+        for (index, offer) in (0..rows).zip(&self.offers) {
+            let at = At::row(popup, index);
+            put(buf, at, &offer.text, theme.tone(Tone::Accent));
+            put(buf, at.after(labels), &offer.doc, theme.tone(Tone::Dim));
+            if usize::from(index) == self.cursor {
+                paint(buf, at, theme.role(Role::Cursor));
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Layers: screens and what opens over them, as a stack. Keys go to the top one; Esc takes it off.
+//!
+//! A layer changes its state when an action comes and when it is refreshed with data; drawing changes nothing. What
+//! concerns others (the filter, the pause, the clipboard, the stack itself) it asks for with a [`Command`].
+
+pub mod filter_line;
+pub mod help;
+pub mod live;
+pub mod reader;
+pub mod request;
+pub mod sort_menu;
+
+use std::time::Duration;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::action::{Action, Place};
+use super::theme::Theme;
+use crate::lifecycle::request::RequestKey;
+use crate::view::data::Data;
+use crate::view::filter::{Error, Filter};
+use crate::view::header::{Header, Vitals};
+use crate::view::index::Sort;
+
+/// What all layers see of the whole.
+#[derive(Default)]
+pub struct Env {
+    /// The filter that holds.
+    pub filter: Filter,
+    /// What is typed, when it is not (yet) a filter, and why.
+    pub unread: Option<(String, Error)>,
+    /// Whether what is shown is frozen.
+    pub paused: bool,
+    /// The header of this frame.
+    pub header: Header,
+    /// The present, nanoseconds since the epoch; while paused, the moment of the pause.
+    pub now_ns: u64,
+}
+
+/// One look at everything, for actions and refreshing.
+pub struct Scene<'a> {
+    /// The requests.
+    pub data: &'a dyn Data,
+    /// What the sources tell.
+    pub vitals: &'a Vitals,
+    /// What all layers see.
+    pub env: &'a Env,
+    /// Where layers are drawn.
+    pub area: Rect,
+    /// For measuring costs, nanoseconds.
+    pub clock: &'a dyn Fn() -> u64,
+}
+
+/// What a layer asks for.
+pub enum Command {
+    /// Opens a layer over this one.
+    Push(Box<dyn Layer>),
+    /// Closes this layer.
+    Pop,
+    /// Sets the filter.
+    Filter(String),
+    /// Sorts the list.
+    Sort(Sort),
+    /// Pauses, or goes on.
+    Pause,
+    /// Copies a text; first what it is.
+    Copy(&'static str, String),
+    /// Tells something in the last line.
+    Say(String),
+    /// Goes to the request so many places down the list.
+    Step(isize),
+}
+
+/// A screen, or something over it.
+pub trait Layer {
+    /// Where its keys are found in the action table.
+    fn place(&self) -> Place;
+    /// Whether nothing below it can be seen.
+    fn is_opaque(&self) -> bool {
+        true
+    }
+    /// Does an action.
+    fn on(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command>;
+    /// Takes typed or pasted text.
+    fn typed(&mut self, _text: &str, _scene: &Scene<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+    /// Brings what it shows up to date.
+    fn refresh(&mut self, scene: &Scene<'_>);
+    /// Draws itself.
+    fn draw(&self, buf: &mut Buffer, area: Rect, env: &Env, theme: &Theme);
+    /// The request it shows, not to be evicted.
+    fn looks_at(&self) -> Option<RequestKey> {
+        None
+    }
+    /// The requests it shows a part of.
+    fn shown(&self) -> Vec<RequestKey> {
+        Vec::new()
+    }
+    /// How long what it shows stays right although nothing comes; `None` for ever.
+    fn stays_right(&self) -> Option<Duration> {
+        None
+    }
+    /// Takes a new order.
+    fn sort(&mut self, _sort: Sort) {}
+    /// The request so many places below the chosen one, which it then chooses.
+    fn step(&mut self, _by: isize, _scene: &Scene<'_>) -> Option<RequestKey> {
+        None
+    }
+    /// Shows another request.
+    fn look(&mut self, _key: RequestKey) {}
+}
+
+/// Moves a cursor in a list of `len` rows; `page` is what fits on screen. `None` when the action is no movement.
+pub fn moved(action: Action, cursor: usize, len: usize, page: u16) -> Option<usize> {
+    let by = distance(action, page)?;
+    Some(cursor.saturating_add_signed(by).min(len.saturating_sub(1)))
+}
+
+/// How far an action moves.
+pub fn distance(action: Action, page: u16) -> Option<isize> {
+    let page = page.max(1) as isize;
+    Some(match action {
+        Action::Up => -1,
+        Action::Down => 1,
+        Action::HalfUp => -(page / 2).max(1),
+        Action::HalfDown => (page / 2).max(1),
+        Action::PageUp => -page,
+        Action::PageDown => page,
+        Action::Top => isize::MIN,
+        Action::Bottom => isize::MAX,
+        _ => return None,
+    })
+}
+
+/// The first row on screen, so that the cursor is on it and no room is wasted.
+pub fn scrolled(top: usize, cursor: usize, len: usize, page: u16) -> usize {
+    let page = usize::from(page.max(1));
+    let most = len.saturating_sub(page);
+    top.clamp((cursor + 1).saturating_sub(page), cursor).min(most)
+}
+
+/// An area in the middle, at most this large.
+pub fn centred(area: Rect, width: u16, height: u16) -> Rect {
+    let (width, height) = (width.min(area.width), height.min(area.height));
+    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+}
+
+/// Blanks an area, for what opens over others.
+pub fn clear(buf: &mut Buffer, area: Rect) {
+    let area = area.intersection(buf.area);
+    for y in area.top()..area.bottom() {
+        for x in area.left()..area.right() {
+            buf[(x, y)].reset();
+        }
+        // Half of a wide character must not stay at the edge.
+        if let Some(x) = area.left().checked_sub(1).filter(|x| *x >= buf.area.left())
+            && super::widgets::text::width(buf[(x, y)].symbol()) > 1
+        {
+            buf[(x, y)].set_symbol(" ");
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The request screen: title, tree as a waterfall, and beside it the chosen span's evidence, everything it carries, and
+//! the request's records. What is chosen is a span, never a row: it stays chosen while parents arrive (field case B34).
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::help::Help;
+use super::reader::Reader;
+use super::{Command, Env, Layer, Scene, moved, scrolled};
+use crate::lifecycle::facts::State;
+use crate::lifecycle::request::{Node, RequestKey, RequestView, TreeRow};
+use crate::lifecycle::stage::Stage;
+use crate::tui::action::{Action, Place};
+use crate::tui::panes::{details, tree};
+use crate::tui::theme::Theme;
+use crate::tui::widgets::text::{At, pieces, pieces_width, put};
+use crate::view::request::axis::Axis;
+use crate::view::request::detail::{self, Detail, Opens};
+use crate::view::request::tree::{NodeId, line, open_rows};
+use crate::view::request::{evidence, marks, records, title, tree_summary};
+use crate::view::{Line, Tone};
+
+/// The parts that keys can go to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    Tree,
+    Evidence,
+    Attributes,
+    Records,
+}
+
+impl Part {
+    const ALL: [Self; 4] = [Self::Tree, Self::Evidence, Self::Attributes, Self::Records];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Tree => "Tree",
+            Self::Evidence => "Evidence",
+            Self::Attributes => "Attributes",
+            Self::Records => "Records",
+        }
+    }
+}
+
+/// A list of rows with its cursor.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Detail>,
+    cursor: usize,
+    top: usize,
+}
+
+/// The request screen.
+pub struct RequestLayer {
+    key: RequestKey,
+    part: Part,
+    /// The part shown where there is room for one beside the tree.
+    beside: Part,
+    chosen: Option<NodeId>,
+    folded: HashSet<NodeId>,
+    top: usize,
+    boilerplate: bool,
+    /// The rows there were when the screen was paused; later ones are not shown until it goes on.
+    known: Option<HashSet<NodeId>>,
+    title: Vec<Line>,
+    marks: String,
+    pane: tree::Tree,
+    lists: [Rows; 3],
+    running: bool,
+    gone: bool,
+}
+
+/// Where the parts of the screen are.
+struct Areas {
+    title: Rect,
+    tree: Rect,
+    /// The lists that are shown, with their parts.
+    lists: Vec<(Part, Rect)>,
+}
+
+/// From this width on, two lists stand side by side.
+const SIDE_BY_SIDE: u16 = 100;
+/// From this width on, all three.
+const ALL_THREE: u16 = 180;
+
+impl RequestLayer {
+    /// A screen for a request.
+    pub fn new(key: RequestKey) -> Self {
+        Self {
+            key,
+            part: Part::Tree,
+            beside: Part::Evidence,
+            chosen: None,
+            folded: HashSet::new(),
+            top: 0,
+            boilerplate: false,
+            known: None,
+            title: Vec::new(),
+            marks: String::new(),
+            pane: tree::Tree::default(),
+            lists: Default::default(),
+            running: false,
+            gone: false,
+        }
+    }
+
+    fn areas(&self, area: Rect) -> Areas {
+        let titles = if area.height > 16 { 2 } else { 1 }.min(area.height);
+        let title = Rect { height: titles, ..area };
+        let rest = Rect { y: area.y + titles, height: area.height - titles, ..area };
+        let shown: &[Part] = match area.width {
+            ..SIDE_BY_SIDE => &[self.beside],
+            SIDE_BY_SIDE..ALL_THREE if self.beside == Part::Records => &[Part::Evidence, Part::Records],
+            SIDE_BY_SIDE..ALL_THREE => &[Part::Evidence, Part::Attributes],
+            _ => &[Part::Evidence, Part::Attributes, Part::Records],
+        };
+        // With little room, only the part that has the keys.
+        if rest.height < 12 {
+            let none = Rect { height: 0, ..rest };
+            return match self.part {
+                Part::Tree => Areas { title, tree: rest, lists: Vec::new() },
+                part => Areas { title, tree: none, lists: vec![(part, rest)] },
+            };
+        }
+        let below = (rest.height * 2 / 5).max(6);
+        let tree = Rect { height: rest.height - below, ..rest };
+        let count = shown.len() as u16;
+        let lists = (0..count).zip(shown).map(|(index, part)| {
+            let (from, to) = (rest.width * index / count, rest.width * (index + 1) / count);
+            (*part, Rect { x: rest.x + from, y: tree.bottom(), width: to - from, height: below })
+        });
+        Areas { title, tree, lists: lists.collect() }
+    }
+
+    fn list(&mut self, part: Part) -> Option<&mut Rows> {
+        Part::ALL.iter().skip(1).position(|other| *other == part).map(|index| &mut self.lists[index])
+    }
+
+    fn rows(&self, request: &RequestView<'_>) -> Vec<TreeRow> {
+        let mut rows = open_rows(request, &self.folded);
+        if let Some(known) = &self.known {
+            rows.retain(|row| known.contains(&NodeId::of(row.node, request)));
+        }
+        rows
+    }
+
+    /// The row of the chosen span. A parent that was missing when it was chosen is found when it has come; with nothing
+    /// chosen, the root is.
+    fn place(&self, rows: &[TreeRow], request: &RequestView<'_>) -> usize {
+        let position =
+            |found: &dyn Fn(NodeId) -> bool| rows.iter().position(|row| found(NodeId::of(row.node, request)));
+        let at = match self.chosen {
+            Some(chosen) => position(&|id| id == chosen).or_else(|| position(&|id| id.span_id() == chosen.span_id())),
+            None => rows.iter().position(
+                |row| matches!(row.node, Node::Span(index) if request.spans[index as usize].stage == Stage::Root),
+            ),
+        };
+        at.unwrap_or(0)
+    }
+
+    fn in_tree(&mut self, action: Action, request: &RequestView<'_>, page: u16) {
+        let rows = self.rows(request);
+        let at = self.place(&rows, request);
+        let Some(row) = rows.get(at) else { return };
+        let id = NodeId::of(row.node, request);
+        let to = match action {
+            Action::Left if row.below > 0 && !self.folded.contains(&id) => {
+                self.folded.insert(id);
+                at
+            }
+            Action::Left => rows[..at].iter().rposition(|above| above.depth < row.depth).unwrap_or(at),
+            Action::Right | Action::Open => {
+                self.folded.remove(&id);
+                at
+            }
+            action => moved(action, at, rows.len(), page).unwrap_or(at),
+        };
+        let rows = self.rows(request);
+        let chosen = rows.get(to).map(|row| NodeId::of(row.node, request));
+        if chosen != self.chosen {
+            for list in &mut self.lists[..2] {
+                (list.cursor, list.top) = (0, 0);
+            }
+        }
+        self.chosen = chosen;
+    }
+
+    fn in_list(&mut self, action: Action, request: &RequestView<'_>, page: u16) -> Vec<Command> {
+        let chosen = self.chosen;
+        let Some(list) = self.list(self.part) else { return Vec::new() };
+        if let Some(cursor) = moved(action, list.cursor, list.rows.len(), page) {
+            list.cursor = cursor;
+            return Vec::new();
+        }
+        let opens = list.rows.get(list.cursor).and_then(|row| row.opens);
+        match (action, opens) {
+            (Action::Open | Action::Right | Action::Left, Some(Opens::Boilerplate)) => {
+                self.boilerplate = !self.boilerplate;
+            }
+            (Action::Open, Some(opens)) => {
+                // Records belong to the request, whatever span is chosen.
+                let node = chosen.unwrap_or(NodeId::Missing(crate::lifecycle::ids::SpanId([0; 8])));
+                if let Some(whole) = detail::whole(request, node, opens) {
+                    return vec![Command::Push(Box::new(Reader::new(whole)))];
+                }
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn build(&mut self, request: &RequestView<'_>, scene: &Scene<'_>) {
+        let facts = request.facts;
+        let areas = self.areas(scene.area);
+        if !scene.env.paused {
+            self.known = None;
+        } else if self.known.is_none() {
+            let all = request.tree().into_iter().map(|row| NodeId::of(row.node, request));
+            self.known = Some(all.collect());
+        }
+        let rows = self.rows(request);
+        let at = self.place(&rows, request);
+        self.chosen = rows.get(at).map(|row| NodeId::of(row.node, request));
+        let page = tree::rows(areas.tree);
+        self.top = scrolled(self.top, at, rows.len(), page);
+        let axis = Axis::of(request, scene.env.now_ns);
+        let shown = rows.iter().skip(self.top).take(usize::from(page));
+        self.pane = tree::Tree {
+            lines: shown.map(|row| line(*row, request, &self.folded, &axis)).collect(),
+            cursor: (!rows.is_empty()).then(|| at - self.top.min(at)),
+            axis: Some(axis),
+            summary: [tree_summary(request), marks(facts)]
+                .into_iter()
+                .filter(|s| !s.is_empty())
+                .collect::<Vec<_>>()
+                .join(" · "),
+        };
+        self.title = title(facts, scene.env.now_ns);
+        self.marks = marks(facts);
+        self.running = facts.state == State::InFlight;
+        let span = self.chosen.and_then(|chosen| chosen.find(request));
+        self.lists[0].rows = span.map_or_else(Vec::new, |span| evidence::evidence(span, request));
+        self.lists[1].rows = span.map_or_else(Vec::new, |span| detail::everything(span, self.boilerplate));
+        self.lists[2].rows = records::records(request);
+    }
+}
+
+impl Layer for RequestLayer {
+    fn place(&self) -> Place {
+        Place::Request
+    }
+
+    fn on(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
+        match action {
+            Action::Back => return vec![Command::Pop],
+            Action::Pause => return vec![Command::Pause],
+            Action::Help => return vec![Command::Push(Box::new(Help::new(Place::Request)))],
+            Action::NextRequest => return vec![Command::Step(1)],
+            Action::PrevRequest => return vec![Command::Step(-1)],
+            Action::NextPart | Action::PrevPart => {
+                let at = Part::ALL.iter().position(|part| *part == self.part).unwrap_or(0);
+                let by = if action == Action::NextPart { 1 } else { Part::ALL.len() - 1 };
+                self.part = Part::ALL[(at + by) % Part::ALL.len()];
+                if self.part != Part::Tree {
+                    self.beside = self.part;
+                }
+                return Vec::new();
+            }
+            _ => {}
+        }
+        let Some(request) = scene.data.request(self.key) else { return Vec::new() };
+        let areas = self.areas(scene.area);
+        match action {
+            Action::Copy if request.facts.request_id.is_empty() => {
+                return vec![Command::Say("no request id has arrived; Y copies the trace id".into())];
+            }
+            Action::Copy => return vec![Command::Copy("request id", request.facts.request_id.to_string())],
+            Action::CopyTrace => match self.chosen.and_then(|chosen| chosen.find(&request)) {
+                Some(span) => return vec![Command::Copy("trace id", span.trace.to_string())],
+                None => return vec![Command::Say("no span is chosen".into())],
+            },
+            Action::CopySpan => match self.chosen {
+                Some(chosen) => return vec![Command::Copy("span id", chosen.span_id().to_string())],
+                None => return vec![Command::Say("no span is chosen".into())],
+            },
+            Action::Raw => match self.chosen.and_then(|chosen| detail::raw(&request, chosen)) {
+                Some(whole) => return vec![Command::Push(Box::new(Reader::new(whole)))],
+                None => return vec![Command::Say("this span has not arrived".into())],
+            },
+            action if self.part == Part::Tree => self.in_tree(action, &request, tree::rows(areas.tree)),
+            action => {
+                let page =
+                    areas.lists.iter().find(|(part, _)| *part == self.part).map_or(1, |(_, area)| details::rows(*area));
+                return self.in_list(action, &request, page);
+            }
+        }
+        Vec::new()
+    }
+
+    fn refresh(&mut self, scene: &Scene<'_>) {
+        match scene.data.request(self.key) {
+            Some(request) => {
+                self.gone = false;
+                self.build(&request, scene);
+            }
+            None => self.gone = true,
+        }
+        let areas = self.areas(scene.area);
+        for (part, area) in areas.lists {
+            if let Some(list) = self.list(part) {
+                list.cursor = list.cursor.min(list.rows.len().saturating_sub(1));
+                list.top = scrolled(list.top, list.cursor, list.rows.len(), details::rows(area));
+            }
+        }
+    }
+
+    fn draw(&self, buf: &mut Buffer, area: Rect, env: &Env, theme: &Theme) {
+        let areas = self.areas(area);
+        let mut at = At::row(areas.title, 0).after(u16::from(area.width > 80));
+        let mark = if self.gone {
+            Some("no longer held")
+        } else if env.paused {
+            Some("PAUSED")
+        } else {
+            None
+        };
+        if let Some(mark) = mark {
+            at = at.after(put(buf, at, mark, theme.tone(Tone::Warn)) + 2);
+        }
+        let mut row = 0;
+        let start = at;
+        for part in &self.title {
+            if pieces_width(part) > at.width && row + 1 < areas.title.height {
+                row += 1;
+                at = At { y: areas.title.y + row, ..start };
+            }
+            // The first part is cut when it must be; the others come whole or not at all.
+            if pieces_width(part) <= at.width || at.x == start.x {
+                at = at.after(pieces(buf, at, part, 0, theme) + 3);
+            }
+        }
+        if areas.tree.height > 0 {
+            tree::draw(buf, areas.tree, &self.pane, self.part == Part::Tree, theme);
+        }
+        for (part, area) in areas.lists {
+            let index = Part::ALL.iter().skip(1).position(|other| *other == part).unwrap_or(0);
+            let list = &self.lists[index];
+            let focused = self.part == part;
+            let shown =
+                details::Details { title: part.title(), rows: &list.rows, top: list.top, cursor: list.cursor, focused };
+            details::draw(buf, area, &shown, theme);
+        }
+    }
+
+    fn looks_at(&self) -> Option<RequestKey> {
+        Some(self.key)
+    }
+
+    fn shown(&self) -> Vec<RequestKey> {
+        vec![self.key]
+    }
+
+    fn stays_right(&self) -> Option<Duration> {
+        self.running.then_some(Duration::from_secs(1))
+    }
+
+    fn look(&mut self, key: RequestKey) {
+        let (part, beside, boilerplate) = (self.part, self.beside, self.boilerplate);
+        *self = Self { part, beside, boilerplate, ..Self::new(key) };
+    }
+}

@@ -1,0 +1,104 @@
+//! What the writer, the sources and the screen share: the store, what the header tells beside it, and the bell that
+//! says something has changed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+
+use parking_lot::{FairMutex, Mutex};
+
+use super::app::{Event, Hub, Look};
+use crate::store::Store;
+use crate::view::data::Data;
+use crate::view::header::Vitals;
+
+/// See the module.
+pub struct Shared {
+    /// The store. Fair, so that a frame waits for one batch at most, and a batch for one frame.
+    pub store: Arc<FairMutex<Store>>,
+    /// What the sources tell. Change it through [`Shared::report`].
+    vitals: Mutex<Vitals>,
+    /// Whether the screen has been told and has not looked yet.
+    told: AtomicBool,
+    screen: Mutex<Option<Sender<Event>>>,
+}
+
+impl Shared {
+    /// Around a store.
+    pub fn new(store: Arc<FairMutex<Store>>, vitals: Vitals) -> Self {
+        Self { store, vitals: Mutex::new(vitals), told: AtomicBool::new(false), screen: Mutex::new(None) }
+    }
+
+    /// Says that something has changed; costs next to nothing while the screen has not looked since the last time.
+    pub fn changed(&self) {
+        if !self.told.swap(true, Ordering::AcqRel)
+            && let Some(screen) = &*self.screen.lock()
+        {
+            // The screen has just ended: nobody is left to be told.
+            let _ = screen.send(Event::Data);
+        }
+    }
+
+    /// Changes what the sources tell, and says so.
+    pub fn report(&self, change: impl FnOnce(&mut Vitals)) {
+        change(&mut self.vitals.lock());
+        self.changed();
+    }
+
+    /// Tells this screen from now on.
+    pub(super) fn tell(&self, screen: Sender<Event>) {
+        *self.screen.lock() = Some(screen);
+    }
+
+    /// Tells nobody any more.
+    pub(super) fn hush(&self) {
+        *self.screen.lock() = None;
+    }
+}
+
+impl Hub for Shared {
+    fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
+        // Before looking: what comes while we look is told again.
+        self.told.store(false, Ordering::Release);
+        let vitals = self.vitals.lock().clone();
+        let mut store = self.store.lock();
+        store.pin(look.pin);
+        store.refresh(look.now_ns);
+        store.look(look.filter.query(), None, look.now_ns);
+        store.refresh_lens(look.now_ns);
+        see(&*store, &vitals);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Limits;
+    use crate::view::filter::Filter;
+    use std::sync::mpsc::channel;
+
+    fn look(shared: &Shared, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
+        shared.look(&Look { now_ns: 1, pin: None, filter: &Filter::default() }, see);
+    }
+
+    #[test]
+    fn the_screen_is_told_once_until_it_looks() {
+        let shared = Shared::new(Arc::new(FairMutex::new(Store::new(Limits::default()))), Vitals::default());
+        shared.changed();
+        let (sender, events) = channel();
+        shared.tell(sender);
+        // What changed before there was a screen needs no telling: its first frame shows it.
+        look(&shared, &mut |_, _| {});
+        for _ in 0..3 {
+            shared.report(|vitals| vitals.busy += 1);
+        }
+        assert_eq!(events.try_iter().count(), 1);
+        look(&shared, &mut |_, vitals| assert_eq!(vitals.busy, 3));
+        shared.changed();
+        assert_eq!(events.try_iter().count(), 1);
+        shared.hush();
+        look(&shared, &mut |_, _| {});
+        shared.changed();
+        assert!(events.try_recv().is_err());
+    }
+}

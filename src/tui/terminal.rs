@@ -1,0 +1,144 @@
+//! Taking and giving back the terminal: one way in, one way out, used by quit, errors, panics in any thread and signals
+//! (field cases B50 to B52).
+//!
+//! Keys come from the terminal on standard input, else from the controlling terminal (crossterm opens `/dev/tty` itself).
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::style::ResetColor;
+use crossterm::terminal::{DisableLineWrap, EnableLineWrap, EnterAlternateScreen, LeaveAlternateScreen};
+use crossterm::{cursor, execute, terminal};
+
+use super::app::Host;
+use super::clipboard;
+
+/// Whether the terminal is ours now.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Says in one line why there can be no screen here; `None` when there can.
+pub fn refusal() -> Option<String> {
+    if !io::stdout().is_terminal() {
+        return Some(
+            "standard output is not a terminal, so there can be no screen; `reqtop report FILE…` prints without one"
+                .into(),
+        );
+    }
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        return Some("TERM=dumb: this terminal cannot show a screen; `reqtop report FILE…` prints without one".into());
+    }
+    if !io::stdin().is_terminal() && std::fs::File::open("/dev/tty").is_err() {
+        return Some(
+            "no terminal to read keys from: standard input is none and there is no /dev/tty; \
+             `reqtop report FILE…` prints without one"
+                .into(),
+        );
+    }
+    None
+}
+
+/// Takes the terminal.
+///
+/// # Errors
+/// The terminal did not obey; it is given back as it was.
+pub fn take() -> io::Result<()> {
+    give_back_on_panic();
+    TAKEN.store(true, Ordering::SeqCst);
+    // Themes alone decide about colours; crossterm's own reading of NO_COLOR writes resets in their place.
+    crossterm::style::force_color_output(true);
+    let taken = terminal::enable_raw_mode().and_then(|()| {
+        execute!(io::stdout(), EnterAlternateScreen, cursor::Hide, EnableBracketedPaste, DisableLineWrap)
+    });
+    if taken.is_err() {
+        give_back();
+    }
+    taken
+}
+
+/// Gives the terminal back as it was. Does nothing when it is not ours; safe from any thread, any number of times.
+pub fn give_back() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    // Leaving the alternate screen does not show the cursor again: everything is undone by name.
+    let mut out = io::stdout();
+    let _ = execute!(out, EnableLineWrap, DisableBracketedPaste, ResetColor, LeaveAlternateScreen, cursor::Show);
+    let _ = terminal::disable_raw_mode();
+    let _ = out.flush();
+}
+
+/// A panic in any thread gives the terminal back first, so that its message is seen, then ends the program: a program
+/// without its writer or its screen is none.
+fn give_back_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let ours = TAKEN.load(Ordering::SeqCst);
+            give_back();
+            before(panic);
+            if ours {
+                std::process::exit(101);
+            }
+        }));
+    });
+}
+
+/// The terminal while it is ours; gives it back when dropped.
+pub struct Terminal {
+    in_tmux: bool,
+}
+
+impl Terminal {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// The terminal did not obey.
+    pub fn new() -> io::Result<Self> {
+        take()?;
+        Ok(Self { in_tmux: std::env::var_os("TMUX").is_some() })
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+impl Host for Terminal {
+    fn suspend(&mut self) -> io::Result<()> {
+        give_back();
+        // Stops every thread of the process here, until SIGCONT.
+        signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
+        take()
+    }
+
+    fn retake(&mut self) -> io::Result<()> {
+        take()
+    }
+
+    fn copy(&mut self, what: &str, text: &str) -> String {
+        match clipboard::sequence(text, self.in_tmux) {
+            Err(why) => why,
+            Ok(sequence) => {
+                let mut out = io::stdout();
+                match out.write_all(sequence.as_bytes()).and_then(|()| out.flush()) {
+                    Ok(()) => format!("{}: {}", clipboard::told(what, self.in_tmux), first_line(text)),
+                    Err(error) => format!("{what} could not be sent: {error}"),
+                }
+            }
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        // Asks the kernel, not the terminal; fails once the other side has hung up.
+        terminal::window_size().is_ok()
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}

@@ -1,0 +1,159 @@
+//! What view models read: the store, or the store as it stood when the user paused.
+//!
+//! Owns: the seam between screens and store, and the frozen view. Keeps out: locking and time (`tui`).
+
+use std::collections::HashMap;
+
+use super::filter::Filter;
+use crate::lifecycle::facts::{Facts, State};
+use crate::lifecycle::request::{RequestKey, RequestView};
+use crate::store::{Counts, Standing, Store};
+
+/// What screens read.
+pub trait Data {
+    /// Grows whenever anything that can be seen changes.
+    fn version(&self) -> u64;
+    /// How the requests stand.
+    fn standing(&self) -> Standing;
+    /// What was counted.
+    fn counts(&self) -> &Counts;
+    /// Bytes held, and the most that may be.
+    fn memory(&self) -> (usize, usize);
+    /// The requests, newest first.
+    fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_>;
+    /// The requests that pass a filter, when that set is kept up to date already; `None`: every request must be asked.
+    fn passing(&self, filter: &Filter) -> Option<Passing<'_>> {
+        let _ = filter;
+        None
+    }
+    /// The facts of a request; follows joins.
+    fn facts(&self, key: RequestKey) -> Option<&Facts>;
+    /// The whole request; follows joins.
+    fn request(&self, key: RequestKey) -> Option<RequestView<'_>>;
+    /// What the key means now, after joins.
+    fn resolve(&self, key: RequestKey) -> Option<RequestKey>;
+}
+
+/// See [`Data::passing`].
+pub struct Passing<'a> {
+    /// How many there are.
+    pub len: usize,
+    /// Whether every request has been asked.
+    pub whole: bool,
+    /// The requests, newest first.
+    pub newest: Box<dyn Iterator<Item = RequestKey> + 'a>,
+}
+
+impl Data for Store {
+    fn version(&self) -> u64 {
+        self.version()
+    }
+    fn standing(&self) -> Standing {
+        self.standing()
+    }
+    fn counts(&self) -> &Counts {
+        self.counts()
+    }
+    fn memory(&self) -> (usize, usize) {
+        (self.memory(), self.limits().memory)
+    }
+    fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_> {
+        Box::new(self.requests().rev())
+    }
+    fn passing(&self, filter: &Filter) -> Option<Passing<'_>> {
+        let lens = self.lens();
+        let same = lens.query() == filter.query() && lens.window_ns().is_none();
+        same.then(|| Passing { len: lens.len(), whole: lens.is_whole(), newest: Box::new(lens.members().rev()) })
+    }
+    fn facts(&self, key: RequestKey) -> Option<&Facts> {
+        self.facts(key)
+    }
+    fn request(&self, key: RequestKey) -> Option<RequestView<'_>> {
+        self.request(key)
+    }
+    fn resolve(&self, key: RequestKey) -> Option<RequestKey> {
+        self.resolve(key)
+    }
+}
+
+/// The list as it stood at one moment: which requests there were, and the facts of those that could still change.
+///
+/// Ended requests hardly ever change and are read from the store; the few that do (a late record) show it early.
+pub struct Frozen {
+    /// When, nanoseconds since the epoch.
+    pub at_ns: u64,
+    keys: Vec<RequestKey>,
+    facts: HashMap<RequestKey, Facts>,
+    version: u64,
+    standing: Standing,
+    counts: Counts,
+    memory: (usize, usize),
+}
+
+impl Frozen {
+    /// Freezes `data`; `shown` are the requests on screen, whose facts are kept whatever their state.
+    pub fn new(data: &dyn Data, shown: &[RequestKey], at_ns: u64) -> Self {
+        let mut keys = Vec::with_capacity(data.standing().total as usize);
+        let mut facts = HashMap::new();
+        for (key, known) in data.newest() {
+            keys.push(key);
+            if known.state == State::InFlight {
+                facts.insert(key, known.clone());
+            }
+        }
+        for key in shown {
+            if let Some(known) = data.facts(*key) {
+                facts.entry(*key).or_insert_with(|| known.clone());
+            }
+        }
+        let (version, standing) = (data.version(), data.standing());
+        Self { at_ns, keys, facts, version, standing, counts: data.counts().clone(), memory: data.memory() }
+    }
+
+    /// The frozen view over what the store holds now.
+    pub fn over<'a>(&'a self, now: &'a dyn Data) -> FrozenData<'a> {
+        FrozenData { frozen: self, now }
+    }
+
+    /// Requests that have come since.
+    pub fn newer(&self, now: &dyn Data) -> u64 {
+        now.standing().total.saturating_sub(self.standing.total)
+    }
+}
+
+/// See [`Frozen::over`].
+pub struct FrozenData<'a> {
+    frozen: &'a Frozen,
+    now: &'a dyn Data,
+}
+
+impl Data for FrozenData<'_> {
+    fn version(&self) -> u64 {
+        self.frozen.version
+    }
+    fn standing(&self) -> Standing {
+        self.frozen.standing
+    }
+    fn counts(&self) -> &Counts {
+        &self.frozen.counts
+    }
+    fn memory(&self) -> (usize, usize) {
+        self.frozen.memory
+    }
+    fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_> {
+        Box::new(self.frozen.keys.iter().filter_map(|key| Some((*key, self.facts(*key)?))))
+    }
+    fn facts(&self, key: RequestKey) -> Option<&Facts> {
+        self.frozen.facts.get(&key).or_else(|| self.now.facts(key))
+    }
+    fn request(&self, key: RequestKey) -> Option<RequestView<'_>> {
+        let mut request = self.now.request(key)?;
+        if let Some(facts) = self.frozen.facts.get(&key) {
+            request.facts = facts;
+        }
+        Some(request)
+    }
+    fn resolve(&self, key: RequestKey) -> Option<RequestKey> {
+        if self.frozen.facts.contains_key(&key) { Some(key) } else { self.now.resolve(key) }
+    }
+}

@@ -1,0 +1,291 @@
+//! The header: where reqtop listens, how much comes in, what is held and what was lost.
+//!
+//! Owns: which figures there are, how they rank when room is short, and the rate over the last seconds. Keeps out: where
+//! they are drawn.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use super::data::Data;
+use super::{Line, Piece, Tone, format};
+use crate::store::Counts;
+
+/// A bound address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// `grpc` or `http`.
+    pub protocol: &'static str,
+    /// What is bound.
+    pub address: SocketAddr,
+}
+
+/// How far a file has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loading {
+    /// The file being read.
+    pub name: String,
+    /// Bytes read over all files.
+    pub read: u64,
+    /// Bytes there are over all files; 0 when not known.
+    pub total: u64,
+}
+
+/// What the header tells beside what the store holds; kept up to date by the sources.
+#[derive(Clone, Debug, Default)]
+pub struct Vitals {
+    /// Bound addresses.
+    pub listeners: Vec<Listener>,
+    /// Payloads answered with *busy*: the sender was told to try again.
+    pub busy: u64,
+    /// Payloads and lines that could not be read at all.
+    pub malformed: u64,
+    /// When the last payload came, nanoseconds since the epoch.
+    pub last_arrival_ns: Option<u64>,
+    /// The file being read; `None` when none is.
+    pub loading: Option<Loading>,
+    /// Things worth telling once, oldest first: odd paths, bad lines, snake_case fields.
+    pub notices: Vec<String>,
+}
+
+/// A figure of the header.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// 0 goes last when room is short.
+    pub rank: u8,
+    /// In full.
+    pub long: Line,
+    /// When room is short.
+    pub short: Line,
+    /// Whether it stands at the right end.
+    pub right: bool,
+}
+
+/// The header's figures, from left to right.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Header {
+    /// The figures.
+    pub parts: Vec<Part>,
+}
+
+/// How many spans came a second, over the last seconds. Sampled when a frame is made, at most four times a second.
+#[derive(Debug, Default)]
+pub struct Meter {
+    samples: VecDeque<(u64, u64)>,
+    bars: VecDeque<u64>,
+}
+
+/// Seconds over which the rate is taken, and bars of the little plot.
+const WINDOW_S: u64 = 4;
+const BARS: usize = 8;
+
+impl Meter {
+    /// Takes note that `spans` had been received at `now_ns`.
+    pub fn sample(&mut self, spans: u64, now_ns: u64) {
+        if let Some((at, before)) = self.samples.back().copied() {
+            if now_ns.saturating_sub(at) < 250_000_000 {
+                return;
+            }
+            let elapsed = (now_ns - at) as f64 / 1e9;
+            if spans != before || self.bars.back().is_some_and(|bar| *bar > 0) {
+                self.bars.push_back((spans.saturating_sub(before) as f64 / elapsed) as u64);
+            }
+            if self.bars.len() > BARS {
+                self.bars.pop_front();
+            }
+        }
+        self.samples.push_back((now_ns, spans));
+        while self.samples.len() > 2 && self.samples[1].0 + WINDOW_S * 1_000_000_000 <= now_ns {
+            self.samples.pop_front();
+        }
+    }
+
+    /// Spans a second over the last seconds.
+    pub fn rate(&self, now_ns: u64) -> f64 {
+        let (Some((from, first)), Some((_, last))) = (self.samples.front(), self.samples.back()) else { return 0.0 };
+        let elapsed = now_ns.saturating_sub(*from) as f64 / 1e9;
+        if elapsed < 0.25 { 0.0 } else { (last - first) as f64 / elapsed }
+    }
+
+    /// Whether the rate still falls although nothing comes.
+    pub fn is_moving(&self, now_ns: u64) -> bool {
+        self.rate(now_ns) > 0.0
+    }
+
+    /// The last rates, oldest first.
+    pub fn bars(&self) -> impl Iterator<Item = u64> {
+        self.bars.iter().copied()
+    }
+}
+
+/// The steps of a small plot.
+const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A row of block characters, scaled to the largest value; zero is the lowest step.
+pub fn sparkline(values: impl Iterator<Item = u64> + Clone) -> String {
+    let most = values.clone().max().unwrap_or(0).max(1);
+    values.map(|value| STEPS[((value as u128 * 7).div_ceil(u128::from(most)) as usize).min(7)]).collect()
+}
+
+/// How the screen stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Shows what comes in.
+    Live,
+    /// Frozen; as many requests have come since.
+    Paused {
+        /// Requests since the pause.
+        newer: u64,
+    },
+}
+
+/// Builds the header.
+pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, now_ns: u64) -> Header {
+    let (counts, standing, (held, limit)) = (data.counts(), data.standing(), data.memory());
+    let mut parts = vec![Part {
+        rank: 0,
+        long: vec![Piece::new("reqtop", Tone::Strong)],
+        short: vec![Piece::new("reqtop", Tone::Strong)],
+        right: false,
+    }];
+    let mut add = |rank, long: Line, short: Line, right| parts.push(Part { rank, long, short, right });
+    if let Some((long, short)) = listeners(&vitals.listeners) {
+        add(3, long, short, false);
+    }
+    if let Some(loading) = &vitals.loading {
+        let done =
+            if loading.total > 0 { format::percent(loading.read, loading.total) } else { format::bytes(loading.read) };
+        let long = vec![
+            Piece::dim("reading "),
+            Piece::plain(&loading.name),
+            Piece::new(format!(" {done}"), Tone::Accent),
+            Piece::dim(format!(" of {}", format::bytes(loading.total))),
+        ];
+        add(2, long, vec![Piece::new(format!("⇣ {done}"), Tone::Accent)], false);
+    }
+    let rate = format::rate(meter.rate(now_ns));
+    let plot = sparkline(meter.bars().collect::<Vec<_>>().into_iter());
+    let long = vec![Piece::new(plot, Tone::Accent), Piece::plain(format!(" {rate}")), Piece::dim(" spans/s")];
+    add(4, long, vec![Piece::plain(&rate), Piece::dim("/s")], false);
+    let (total, live) = (format::count(standing.total), format::count(standing.in_flight));
+    let long = vec![Piece::plain(&total), Piece::dim(" requests · "), Piece::plain(&live), Piece::dim(" in flight")];
+    let short = vec![Piece::plain(&total), Piece::dim(" req "), Piece::plain(&live), Piece::dim(" live")];
+    add(1, long, short, false);
+    let (held_text, limit_text) = (format::bytes(held as u64), format::bytes(limit as u64));
+    let tone = if limit > 0 && held as f64 > 0.95 * limit as f64 { Tone::Warn } else { Tone::Plain };
+    let long = vec![Piece::new(&held_text, tone), Piece::dim(format!(" of {limit_text}"))];
+    let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+    add(5, long, vec![Piece::new(format!("{}/{}M", mib(held), mib(limit)), tone)], false);
+    let (long, short) = lost(vitals, counts);
+    add(2, long, short, false);
+    if !vitals.notices.is_empty() {
+        let count = format::count(vitals.notices.len() as u64);
+        let long = vec![Piece::new(format!("! {count}"), Tone::Warn), Piece::dim(" notices")];
+        add(3, long, vec![Piece::new(format!("!{count}"), Tone::Warn)], false);
+    }
+    match pace {
+        Pace::Live => add(1, vec![Piece::new("LIVE", Tone::Good)], vec![Piece::new("LIVE", Tone::Good)], true),
+        Pace::Paused { newer } => {
+            let long = vec![Piece::new("PAUSED", Tone::Warn), Piece::dim(format!(" {} since", format::count(newer)))];
+            add(1, long, vec![Piece::new("PAUSED", Tone::Warn)], true);
+        }
+    }
+    let last = vitals.last_arrival_ns.map_or("nothing yet".into(), format::clock);
+    add(6, vec![Piece::dim(&last)], vec![Piece::dim(last)], true);
+    Header { parts }
+}
+
+/// `● grpc 127.0.0.1:4317 · http :4318`, with a mark on every address that others can reach.
+fn listeners(listeners: &[Listener]) -> Option<(Line, Line)> {
+    let open = |listener: &Listener| !listener.address.ip().is_loopback();
+    let any_open = listeners.iter().any(open);
+    let dot = if any_open { Piece::new("◉ ", Tone::Warn) } else { Piece::new("● ", Tone::Good) };
+    let (mut long, mut short) = (vec![dot.clone()], vec![dot]);
+    let mut ports: Vec<(&str, u16)> = Vec::new();
+    let mut last_host = None;
+    for listener in listeners {
+        let at = (listener.protocol, listener.address.port());
+        // The second loopback family of the same protocol and port says nothing new.
+        if ports.contains(&at) && !open(listener) {
+            continue;
+        }
+        if !ports.is_empty() {
+            long.push(Piece::dim(" · "));
+            short.push(Piece::plain(" "));
+        }
+        ports.push(at);
+        let host = listener.address.ip();
+        let shown = if last_host == Some(host) {
+            format!(":{}", listener.address.port())
+        } else {
+            listener.address.to_string()
+        };
+        last_host = Some(host);
+        let tone = if open(listener) { Tone::Warn } else { Tone::Plain };
+        long.push(Piece::dim(format!("{} ", listener.protocol)));
+        long.push(Piece::new(shown, tone));
+        short.push(Piece::new(format!(":{}", listener.address.port()), tone));
+    }
+    if any_open {
+        long.push(Piece::new(" not only this machine", Tone::Warn));
+        short.push(Piece::new("!", Tone::Warn));
+    }
+    (!listeners.is_empty()).then_some((long, short))
+}
+
+/// Everything that came and is not there: evicted, refused, busy, unreadable. In full it says of what kind.
+fn lost(vitals: &Vitals, counts: &Counts) -> (Line, Line) {
+    let kinds = [
+        ("evicted", counts.spans_evicted + counts.records_evicted),
+        ("refused", counts.spans_refused),
+        ("busy", vitals.busy),
+        ("unreadable", vitals.malformed + counts.records_bad),
+    ];
+    let total: u64 = kinds.iter().map(|(_, count)| count).sum();
+    let tone = if total > 0 { Tone::Warn } else { Tone::Plain };
+    let short = vec![Piece::dim("lost "), Piece::new(format::short_count(total), tone)];
+    let mut long = vec![Piece::dim("lost "), Piece::new(format::count(total), tone)];
+    let said: Vec<String> =
+        kinds.iter().filter(|(_, count)| *count > 0).map(|(kind, n)| format!("{kind} {}", format::count(*n))).collect();
+    if !said.is_empty() {
+        long.push(Piece::dim(format!(" ({})", said.join(" "))));
+    }
+    (long, short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(line: &Line) -> String {
+        line.iter().map(|piece| piece.text.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_bound_is_said_and_marked_when_others_can_reach_it() {
+        let at = |protocol, address: &str| Listener { protocol, address: address.parse().unwrap() };
+        let loopback = [at("grpc", "127.0.0.1:4317"), at("grpc", "[::1]:4317"), at("http", "127.0.0.1:4318")];
+        let (long, short) = listeners(&loopback).unwrap();
+        assert_eq!(text(&long), "● grpc 127.0.0.1:4317 · http 127.0.0.1:4318".replace("http 127.0.0.1", "http "));
+        assert_eq!(text(&short), "● :4317 :4318");
+        let (long, short) = listeners(&[at("grpc", "0.0.0.0:4317")]).unwrap();
+        assert_eq!(text(&long), "◉ grpc 0.0.0.0:4317 not only this machine");
+        assert_eq!(text(&short), "◉ :4317!");
+        assert!(listeners(&[]).is_none());
+    }
+
+    #[test]
+    fn the_rate_falls_to_zero_when_nothing_comes() {
+        let mut meter = Meter::default();
+        let second = 1_000_000_000;
+        for tick in 0..=8u64 {
+            meter.sample(tick * 100, tick * second / 2);
+        }
+        assert!((meter.rate(4 * second) - 200.0).abs() < 1.0);
+        for tick in 9..=24u64 {
+            meter.sample(800, tick * second / 2);
+        }
+        assert_eq!(meter.rate(12 * second), 0.0);
+        assert_eq!(meter.bars().count(), BARS);
+        assert_eq!(sparkline([0, 1, 50, 100].into_iter()), "▁▂▅█");
+    }
+}

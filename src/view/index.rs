@@ -1,0 +1,157 @@
+//! Which requests the list holds and in what order.
+//!
+//! Newest first is read straight from the store, filtered or not, so it costs what is on screen. Any other order needs
+//! every request once: that is done when filter or order change, and again when new data came and enough time has passed
+//! that looking stays a small share of the work. Owns: sorting, positions. Keeps out: rows.
+
+use std::cmp::Ordering;
+
+use super::data::Data;
+use super::filter::Filter;
+use super::list::{COLUMNS, ColumnId, SortValue};
+use crate::lifecycle::facts::Facts;
+use crate::lifecycle::request::RequestKey;
+
+/// How the list is sorted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sort {
+    /// By which column.
+    pub column: ColumnId,
+    /// The other way round than the column's own way (newest, largest, or first in the alphabet, at the top).
+    pub reversed: bool,
+}
+
+impl Default for Sort {
+    fn default() -> Self {
+        Self { column: ColumnId::Age, reversed: false }
+    }
+}
+
+impl Sort {
+    fn is_newest_first(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// The list's requests in order.
+#[derive(Default)]
+pub struct Index {
+    sort: Sort,
+    filter: Filter,
+    version: Option<u64>,
+    built_at_ns: u64,
+    cost_ns: u64,
+    order: Order,
+    len: usize,
+    /// Whether requests are left that the filter has not been asked of.
+    asking: bool,
+}
+
+/// Where the order comes from.
+#[derive(Default)]
+enum Order {
+    /// All requests, as the store has them.
+    #[default]
+    All,
+    /// Those that pass, as the store keeps them.
+    Passing,
+    /// As listed here.
+    Listed(Vec<RequestKey>),
+}
+
+/// The share of time spent on rebuilding a filtered or sorted list, as its inverse.
+const REST: u64 = 8;
+
+impl Index {
+    /// Brings the index up to date when it is worth it; `clock` measures what that costs.
+    pub fn refresh(&mut self, data: &dyn Data, filter: &Filter, sort: Sort, now_ns: u64, clock: &dyn Fn() -> u64) {
+        let passing = data.passing(filter);
+        self.asking = passing.as_ref().is_some_and(|passing| !passing.whole);
+        if sort.is_newest_first()
+            && let Some((order, len)) = match &passing {
+                _ if filter.is_empty() => Some((Order::All, data.standing().total as usize)),
+                Some(passing) => Some((Order::Passing, passing.len)),
+                None => None,
+            }
+        {
+            (self.sort, self.filter, self.order, self.len) = (sort, filter.clone(), order, len);
+            self.version = None;
+            return;
+        }
+        let asked_anew = self.sort != sort || self.filter != *filter || self.version.is_none();
+        let rested = now_ns.saturating_sub(self.built_at_ns) >= self.cost_ns * REST;
+        if !asked_anew && (self.version == Some(data.version()) || !rested) {
+            return;
+        }
+        let started = clock();
+        let column = COLUMNS.iter().find(|column| column.id == sort.column).unwrap_or(&COLUMNS[0]);
+        let found: Box<dyn Iterator<Item = (RequestKey, &Facts)>> = match passing {
+            Some(passing) => Box::new(passing.newest.filter_map(|key| Some((key, data.facts(key)?)))),
+            None => Box::new(data.newest().filter(|(key, facts)| filter.matches(*key, facts, data))),
+        };
+        let keys: Vec<RequestKey> = if column.id == ColumnId::Age {
+            let mut keys: Vec<_> = found.map(|(key, _)| key).collect();
+            if sort.reversed {
+                keys.reverse();
+            }
+            keys
+        } else {
+            let mut rows: Vec<(SortValue, RequestKey)> =
+                found.map(|(key, facts)| ((column.sort)(facts, now_ns), key)).collect();
+            rows.sort_by(|(left, _), (right, _)| left.compare(right, sort.reversed));
+            rows.into_iter().map(|(_, key)| key).collect()
+        };
+        (self.sort, self.filter, self.version) = (sort, filter.clone(), Some(data.version()));
+        (self.len, self.order) = (keys.len(), Order::Listed(keys));
+        (self.built_at_ns, self.cost_ns) = (now_ns, clock().saturating_sub(started));
+    }
+
+    /// Whether there is something that the index does not show yet.
+    pub fn is_behind(&self, data: &dyn Data) -> bool {
+        self.asking || (matches!(self.order, Order::Listed(_)) && self.version != Some(data.version()))
+    }
+
+    /// How many requests the list has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn walk<'a>(&'a self, data: &'a dyn Data) -> Box<dyn Iterator<Item = RequestKey> + 'a> {
+        match &self.order {
+            Order::All => Box::new(data.newest().map(|(key, _)| key)),
+            Order::Passing => data.passing(&self.filter).map_or(Box::new(std::iter::empty()), |passing| passing.newest),
+            Order::Listed(keys) => Box::new(keys.iter().copied()),
+        }
+    }
+
+    /// The requests from `top` on, at most `count`. Requests that are gone leave no gap.
+    pub fn keys(&self, data: &dyn Data, top: usize, count: usize) -> Vec<RequestKey> {
+        self.walk(data).skip(top).filter_map(|key| data.resolve(key)).take(count).collect()
+    }
+
+    /// Where a request stands; `None` when it is not in the list.
+    pub fn position(&self, data: &dyn Data, key: RequestKey) -> Option<usize> {
+        self.walk(data).position(|other| other == key)
+    }
+}
+
+impl SortValue {
+    /// Numbers from large to small, texts from A to Z, or the other way round; what has no value always comes last.
+    fn compare(&self, other: &Self, reversed: bool) -> Ordering {
+        let order = match (self, other) {
+            (Self::None, Self::None) => return Ordering::Equal,
+            (Self::None, _) => return Ordering::Greater,
+            (_, Self::None) => return Ordering::Less,
+            (Self::Number(left), Self::Number(right)) => right.total_cmp(left),
+            (Self::Text(left), Self::Text(right)) => left.cmp(right),
+            (Self::Number(_), Self::Text(_)) => Ordering::Less,
+            (Self::Text(_), Self::Number(_)) => Ordering::Greater,
+        };
+        if reversed { order.reverse() } else { order }
+    }
+}

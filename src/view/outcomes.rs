@@ -1,0 +1,65 @@
+//! The outcomes line: how the requests held have ended, as their roots say, with a bar for each share.
+
+use super::{Tone, format, outcome_sign, outcome_tone};
+use crate::lifecycle::stage::Outcome;
+use crate::store::Standing;
+
+/// One outcome and how many requests have it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    /// The word shown.
+    pub word: &'static str,
+    /// Its sign.
+    pub sign: &'static str,
+    /// Its tone; dim when there are none.
+    pub tone: Tone,
+    /// How many.
+    pub count: u64,
+    /// The number as shown.
+    pub text: String,
+    /// Its share of all, from 0 to 1.
+    pub share: f64,
+    /// The term that filters for it.
+    pub filter: String,
+}
+
+/// The six outcomes, then what has no root.
+pub fn outcomes(standing: &Standing) -> Vec<Count> {
+    let ended: u64 = standing.by_outcome.iter().sum();
+    let row = |word: &'static str, sign, tone, count: u64, filter: String| Count {
+        word,
+        sign,
+        tone: if count > 0 { tone } else { Tone::Dim },
+        count,
+        text: format::count(count),
+        share: if ended > 0 { count as f64 / ended as f64 } else { 0.0 },
+        filter,
+    };
+    let word = |outcome| if outcome == Outcome::TimedOut { "timed out" } else { Outcome::word(outcome) };
+    // What has ended without a root: completions, requests whose root was lost. In flight is in the header.
+    let rootless = standing.without_root.saturating_sub(standing.in_flight);
+    let without = (rootless > 0).then(|| row("no root", "·", Tone::Plain, rootless, "outcome:\"no root\"".into()));
+    Outcome::ALL
+        .into_iter()
+        .zip(standing.by_outcome)
+        .map(|(outcome, count)| {
+            let filter = format!("outcome:{}", outcome.word());
+            row(word(outcome), outcome_sign(outcome), outcome_tone(outcome), count, filter)
+        })
+        .chain(without)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_is_counted_once_here_or_in_flight() {
+        let standing = Standing { by_outcome: [3, 1, 0, 0, 0, 0], in_flight: 2, without_root: 5, lost: 1, total: 9 };
+        let counts = outcomes(&standing);
+        assert_eq!(counts.iter().map(|count| count.count).sum::<u64>() + standing.in_flight, standing.total);
+        assert_eq!((counts[0].share, counts[2].tone), (0.75, Tone::Dim));
+        assert_eq!(counts.last().map(|count| (count.word, count.count)), Some(("no root", 3)));
+    }
+}
