@@ -29,10 +29,6 @@ pub struct Ended {
 }
 
 impl Ended {
-    fn well(output: String) -> Self {
-        Self { output, notes: Vec::new(), status: 0 }
-    }
-
     /// Could not do what was asked; the sentence says why and what to do.
     fn badly(note: impl ToString) -> Self {
         Self { output: String::new(), notes: vec![note.to_string()], status: 2 }

@@ -3,8 +3,9 @@
 //! Owns: the kinds of notice and their bounded memory (one line each, whatever comes in). Keeps out: what reached the
 //! store and was refused there (its tally), how it is shown.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -78,10 +79,20 @@ pub struct Noted {
 #[derive(Clone, Debug, Default)]
 pub struct Notices(Arc<Inner>);
 
-#[derive(Debug, Default)]
+/// Called after each notice.
+type Bell = Box<dyn Fn(&Notices) + Send + Sync>;
+
+#[derive(Default)]
 struct Inner {
     counts: [AtomicU64; Notice::ALL.len()],
     latest: Mutex<[String; Notice::ALL.len()]>,
+    bell: OnceLock<Bell>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notices").field("counts", &self.counts).finish_non_exhaustive()
+    }
 }
 
 impl Notices {
@@ -90,6 +101,14 @@ impl Notices {
         let words = text::scrub(words.as_bytes()).chars().take(WORDS).collect();
         self.0.latest.lock()[notice as usize] = words;
         self.0.counts[notice as usize].fetch_add(1, Ordering::Relaxed);
+        if let Some(bell) = self.0.bell.get() {
+            bell(self);
+        }
+    }
+
+    /// Has this called after each notice from now on; the first one asked for stays.
+    pub fn on_note(&self, bell: impl Fn(&Self) + Send + Sync + 'static) {
+        let _ = self.0.bell.set(Box::new(bell));
     }
 
     /// How often this kind occurred.

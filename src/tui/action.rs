@@ -61,6 +61,8 @@ pub enum Action {
     NextRequest,
     PrevRequest,
     Accept,
+    FilterBy,
+    DropTerm,
     Complete,
     Clear,
     Erase,
@@ -106,6 +108,8 @@ actions! {
     Accept "accept" ["Enter"] "keep" "keep the filter" in [FilterLine];
     Complete "complete" ["Tab"] "complete" "take the completion" in [FilterLine];
     Filter "filter" ["/" "F3" "F4"] "filter" "edit the filter" in [Live];
+    FilterBy "filter.by" ["="] "" "add the attribute's value to the filter" in [Request];
+    DropTerm "filter.drop" ["Backspace"] "" "take the filter's last term off" in [Live];
     Clear "clear" ["C-u"] "clear" "empty the filter" in [FilterLine];
     Erase "erase" ["Backspace" "C-h"] "" "erase the character before" in [FilterLine];
     EraseNext "erase.next" ["Del"] "" "erase the character under the cursor" in [FilterLine];

@@ -128,7 +128,8 @@ pub struct App<'a> {
     frozen: Option<Frozen>,
     meter: Meter,
     message: Option<(String, u64)>,
-    notices: usize,
+    /// The notice told last.
+    noticed: Option<String>,
     /// Whether layers have acted since they were last brought up to date.
     stale: bool,
     area: Rect,
@@ -147,7 +148,7 @@ impl<'a> App<'a> {
             frozen: None,
             meter: Meter::default(),
             message: None,
-            notices: 0,
+            noticed: None,
             stale: true,
             area: Rect::default(),
             requests: Vec::new(),
@@ -267,11 +268,11 @@ impl<'a> App<'a> {
                 Some(frozen) => Pace::Paused { newer: frozen.newer(live) },
                 None => Pace::Live,
             };
-            if vitals.notices.len() > self.notices {
-                self.notices = vitals.notices.len();
-                if let Some(newest) = vitals.notices.last() {
-                    self.say(newest.clone(), now_ns);
-                }
+            if let Some(newest) = vitals.notices.last()
+                && self.noticed.as_ref() != Some(newest)
+            {
+                self.noticed = Some(newest.clone());
+                self.say(newest.clone(), now_ns);
             }
             self.env.now_ns = self.frozen.as_ref().map_or(now_ns, |frozen| frozen.at_ns);
             let mut layers = std::mem::take(&mut self.layers);

@@ -9,11 +9,13 @@ use proptest::prelude::*;
 use super::app::{App, Event, ExitReason, Host, Hub, Look};
 use super::keys::Key;
 use super::screen::{Screen, dump};
+use super::shared::Shared;
 use super::theme::Theme;
 use crate::lifecycle::facts::{Facts, State};
 use crate::lifecycle::packed::Value;
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Outcome;
+use crate::store::{Limits, Store};
 use crate::view::data::Data;
 use crate::view::fixture::{Fixture, MS, NOW, cluster, def};
 use crate::view::header::{Listener, Loading, Vitals};
@@ -201,6 +203,24 @@ fn a_filter_takes_effect_as_it_is_typed_and_a_wrong_one_widens_nothing() {
     journey.keys("/");
     journey.text("worker:");
     assert!(journey.keys("Tab").contains("filter ▸ worker:7e00:0"), "completion knows the workers there are");
+}
+
+#[test]
+fn b63_a_filter_made_from_a_value_finds_exactly_that_one() {
+    let mut data = Fixture::default();
+    let (odd, text) = ("odd key \"x\"-y.z", "a \"b\" = c\n d");
+    for (id, value) in [("other", "a"), ("this", text), ("else", "a \"b\"")] {
+        let key = data.add(Facts { request_id: id.into(), start_ns: NOW, ..Facts::default() });
+        data.span(key, def(1, 0, "root", 0.0, 1.0).with(&[(odd, Value::Str(value))]));
+    }
+    let desk = desk(data);
+    let mut journey = Journey::new(&desk, (120, 30));
+    journey.keys("j Enter Tab Tab ↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓ =");
+    let screen = journey.keys("Esc");
+    assert!(screen.contains("1 of 3") && screen.contains("this"), "{screen}");
+    journey.keys("/");
+    assert!(journey.text("x:\"").contains("1 of 3"), "an open quote widens nothing");
+    assert!(journey.keys("Esc Backspace").contains("newest first · 3"), "Backspace takes the last term off");
 }
 
 #[test]
@@ -495,4 +515,50 @@ proptest! {
         let mut journey = Journey::new(&desk, (width, height));
         journey.keys(["j", "/", "s", "?", "j j j Enter", "j j j Enter Tab Tab", "j j j Enter v"][which]);
     }
+}
+
+/// A real capture in a real store (captures/README.md).
+fn captured(name: &str) -> Shared {
+    use crate::source::intake::{Payload, Signal};
+    use std::io::Read as _;
+    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let mut bytes = Vec::new();
+    flate2::read::MultiGzDecoder::new(std::fs::File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
+    let mut store = Store::new(Limits::default());
+    let mut rest = bytes.as_slice();
+    while let Some(length) = crate::lifecycle::packed::varint(&mut rest) {
+        let (message, tail) = rest.split_at(length as usize);
+        rest = tail;
+        let mut payload = Payload::otlp(Signal::Traces, message.to_vec());
+        crate::pipeline::take_in(&mut store, &mut payload, NOW).unwrap();
+    }
+    store.finish(NOW);
+    Shared::new(std::sync::Arc::new(parking_lot::FairMutex::new(store)), Vitals::default())
+}
+
+#[test]
+fn a_real_capture_reads_right_on_screen() {
+    let shared = captured("dev-sim.traces.pb.gz");
+    let mut app = App::new(&shared, Theme::named("terminal").unwrap(), &now);
+    let mut hands = Hands::default();
+    let mut press = |app: &mut App<'_>, codes: &[KeyCode]| {
+        for code in codes {
+            app.press(&Event::Key(KeyEvent::new(*code, KeyModifiers::NONE)), &mut hands);
+        }
+        dump(&app.frame(160, 40))
+    };
+    let screen = press(&mut app, &[]);
+    for outcome in ["success 67", "cancelled 6", "rejected 4", "failed 0", "no root 3"] {
+        assert!(screen.contains(outcome), "{outcome}: {screen}");
+    }
+    let typed: Vec<KeyCode> = "/outcome:cancelled".chars().map(KeyCode::Char).collect();
+    press(&mut app, &typed);
+    let filtered = press(&mut app, &[KeyCode::Enter]);
+    assert!(filtered.contains("6 of 80") && filtered.matches("↯ cancelled").count() == 6, "{filtered}");
+    let reversed = press(&mut app, &[KeyCode::Char('S')]);
+    assert!(reversed.contains("oldest first · 6 of 80"), "{reversed}");
+    let open = press(&mut app, &[KeyCode::Enter]);
+    assert!(open.contains("request.lifecycle") && open.contains("cancelled") && open.contains("base layout"), "{open}");
+    let frozen = press(&mut app, &[KeyCode::Esc, KeyCode::Char('p')]);
+    assert!(frozen.contains("PAUSED") && frozen.contains("6 of 80"), "{frozen}");
 }

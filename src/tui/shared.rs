@@ -12,6 +12,9 @@ use crate::store::Store;
 use crate::view::data::Data;
 use crate::view::header::Vitals;
 
+/// Notices kept; older ones go.
+const NOTICES: usize = 500;
+
 /// See the module.
 pub struct Shared {
     /// The store. Fair, so that a frame waits for one batch at most, and a batch for one frame.
@@ -41,7 +44,12 @@ impl Shared {
 
     /// Changes what the sources tell, and says so.
     pub fn report(&self, change: impl FnOnce(&mut Vitals)) {
-        change(&mut self.vitals.lock());
+        {
+            let mut vitals = self.vitals.lock();
+            change(&mut vitals);
+            let over = vitals.notices.len().saturating_sub(NOTICES);
+            vitals.notices.drain(..over);
+        }
         self.changed();
     }
 
@@ -60,8 +68,9 @@ impl Hub for Shared {
     fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
         // Before looking: what comes while we look is told again.
         self.told.store(false, Ordering::Release);
-        let vitals = self.vitals.lock().clone();
+        let mut vitals = self.vitals.lock().clone();
         let mut store = self.store.lock();
+        vitals.last_arrival_ns = (store.arrived_ns() > 0).then(|| store.arrived_ns());
         store.pin(look.pin);
         store.refresh(look.now_ns);
         store.look(look.filter.query(), None, look.now_ns);

@@ -53,6 +53,16 @@ impl Filter {
     }
 }
 
+/// The filter's text with a term added that asks for exactly this value of an attribute.
+pub fn with_attribute(text: &str, key: &str, value: &str) -> String {
+    query::append_term(text, query::Name::Attribute(key), query::Op::Is, value)
+}
+
+/// The filter's text without its last term.
+pub fn without_last(text: &str) -> String {
+    query::drop_last_term(text)
+}
+
 /// The part of a text that can take effect while it is being typed: a last word that may still become a field's name
 /// waits for its colon.
 pub fn settled(text: &str) -> &str {

@@ -198,6 +198,7 @@ impl Data for Fixture {
                 None => standing.without_root += 1,
             }
             standing.in_flight += u64::from(request.facts.state == State::InFlight);
+            standing.lost += u64::from(request.facts.state == State::Lost);
         }
         standing
     }
@@ -340,6 +341,8 @@ pub fn cluster() -> Fixture {
     base.ttft_ns = Some((31 * MS, Origin::Record));
     for leg in &mut base.legs {
         leg.selection = None;
+        leg.dispatch.as_mut().unwrap().origin = Origin::Inferred;
+        leg.queue.as_mut().unwrap().origin = Origin::Inferred;
         leg.queue.as_mut().unwrap().deferred = None;
     }
     fixture.add(base);

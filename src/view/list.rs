@@ -5,7 +5,7 @@
 
 use compact_str::CompactString;
 
-use super::{Nothing, Piece, Tone, format, request_name, standing_piece};
+use super::{Nothing, Piece, Tone, format, mark_words, request_name, standing_piece};
 use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
@@ -91,7 +91,7 @@ columns! {
     Ttft "TTFT" "time to first token" 7..8 rank 1 right ttft, |f, _| number(f.ttft_ns.map(|(ns, _)| ns));
     Total "total" "from start to end" 7..8 rank 1 right total, |f, now| number(Some(f.total_ns().unwrap_or(now.saturating_sub(f.start_ns))));
     Events "events" "stream events, else output tokens" 8..10 rank 5 right events, |f, _| number(event_count(f));
-    Marks "⚑" "what is odd about it" 2..18 rank 10 left marks, |f, _| SortValue::Number(f64::from(f.marks.0.count_ones()));
+    Marks "⚑" "what is odd about it" 2..18 rank 10 left marks, |f, _| SortValue::Number(mark_words(f).count() as f64);
 }
 
 fn text(value: &str) -> SortValue {
@@ -105,6 +105,16 @@ fn number(value: Option<u64>) -> SortValue {
 /// What is said of a value that is not there: `NotYet` while the request is in flight, else `otherwise`.
 fn absent(facts: &Facts, otherwise: Nothing) -> Piece {
     if facts.state == State::InFlight { Nothing::NotYet.mark() } else { otherwise.mark() }
+}
+
+/// A text with the mark of where it comes from: nothing for a span of its own, `~` before what is worked out from other
+/// evidence, `ʳ` after what a record says (design §1; spec lifecycle-spans §6).
+fn from(origin: Origin, text: &str) -> String {
+    match origin {
+        Origin::Span => text.to_owned(),
+        Origin::Record => format!("{text}ʳ"),
+        Origin::Inferred => format!("~{text}"),
+    }
 }
 
 /// Whether its legs went through the KV router, which queues and scores; other routes do neither.
@@ -148,14 +158,21 @@ fn model(facts: &Facts, _: u64) -> Piece {
 fn attempts(facts: &Facts, _: u64) -> Piece {
     match facts.attempts() {
         0 if facts.state == State::InFlight => Nothing::NotYet.mark(),
-        count @ (0 | 1) => Piece::plain(count.to_string()),
-        count => Piece::new(format!("↻{count}"), Tone::Warn),
+        0 => Piece::plain("0"),
+        count => {
+            let mut origins = facts.legs.iter().filter_map(|leg| Some(leg.dispatch.as_ref()?.origin));
+            let (text, tone) = if count > 1 { (format!("↻{count}"), Tone::Warn) } else { ("1".into(), Tone::Plain) };
+            Piece::new(from(origins.next_back().unwrap_or(Origin::Span), &text), tone)
+        }
     }
 }
 
 fn queued(facts: &Facts, _: u64) -> Piece {
     match facts.queue_wait_ns() {
-        Some(wait) => Piece::plain(format::duration(wait)),
+        Some(wait) => {
+            let mut origins = facts.legs.iter().filter_map(|leg| Some(leg.queue.as_ref()?.origin));
+            Piece::plain(from(origins.next_back().unwrap_or(Origin::Span), &format::duration(wait)))
+        }
         None if is_kv(facts) => absent(facts, Nothing::Missing),
         None => absent(facts, Nothing::NoSuch),
     }
@@ -200,7 +217,8 @@ fn margin(facts: &Facts, _: u64) -> Piece {
     match closest {
         Some((margin, choice)) => {
             let best = choice.best.and_then(|best| best.cost);
-            margin_piece(margin, best, choice.eligible.or(choice.candidates))
+            let shown = margin_piece(margin, best, choice.eligible.or(choice.candidates));
+            Piece { text: from(choice.origin, &shown.text), ..shown }
         }
         // Refused or left while queued: no selection follows (spec lifecycle-spans §3).
         None if !is_kv(facts) || facts.legs.iter().all(|leg| leg.dispatch.is_none()) => absent(facts, Nothing::NoSuch),
@@ -233,8 +251,7 @@ fn leg_text(facts: &Facts, phase: Phase) -> SortValue {
 
 fn ttft(facts: &Facts, _: u64) -> Piece {
     match facts.ttft_ns {
-        Some((ns, Origin::Span)) => Piece::plain(format::duration(ns)),
-        Some((ns, _)) => Piece::new(format::duration(ns), Tone::Accent),
+        Some((ns, origin)) => Piece::plain(from(origin, &format::duration(ns))),
         None if facts.outcome == Some(Outcome::Success) && facts.streaming == Some(true) => Nothing::Missing.mark(),
         None => absent(facts, Nothing::NoSuch),
     }
@@ -268,10 +285,11 @@ fn events(facts: &Facts, _: u64) -> Piece {
 }
 
 fn marks(facts: &Facts, _: u64) -> Piece {
-    match facts.marks.words().count() {
-        0 => Piece::default(),
-        1 => Piece::new(facts.marks.words().next().unwrap_or_default(), Tone::Warn),
-        count => Piece::new(format!("{count}: {}", facts.marks.words().collect::<Vec<_>>().join(", ")), Tone::Warn),
+    let words: Vec<&str> = mark_words(facts).collect();
+    match words.as_slice() {
+        [] => Piece::default(),
+        [word] => Piece::new(*word, Tone::Warn),
+        words => Piece::new(format!("{}: {}", words.len(), words.join(", ")), Tone::Warn),
     }
 }
 

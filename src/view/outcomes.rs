@@ -23,9 +23,11 @@ pub struct Count {
     pub filter: String,
 }
 
-/// The six outcomes, then what has no root.
+/// The six outcomes, then what ended without a root and whose end is missing, where there are such.
 pub fn outcomes(standing: &Standing) -> Vec<Count> {
-    let ended: u64 = standing.by_outcome.iter().sum();
+    // What is in flight stands in the header; everything else stands here, once.
+    let rootless = standing.without_root.saturating_sub(standing.in_flight + standing.lost);
+    let ended = standing.by_outcome.iter().sum::<u64>() + rootless + standing.lost;
     let row = |word: &'static str, sign, tone, count: u64, filter: String| Count {
         word,
         sign,
@@ -36,9 +38,10 @@ pub fn outcomes(standing: &Standing) -> Vec<Count> {
         filter,
     };
     let word = |outcome| if outcome == Outcome::TimedOut { "timed out" } else { Outcome::word(outcome) };
-    // What has ended without a root: completions, requests whose root was lost. In flight is in the header.
-    let rootless = standing.without_root.saturating_sub(standing.in_flight);
-    let without = (rootless > 0).then(|| row("no root", "·", Tone::Plain, rootless, "outcome:\"no root\"".into()));
+    let others = [
+        row("no root", "·", Tone::Plain, rootless, "outcome:\"no root\"".into()),
+        row("end missing", "∅", Tone::Warn, standing.lost, "outcome:\"end missing\"".into()),
+    ];
     Outcome::ALL
         .into_iter()
         .zip(standing.by_outcome)
@@ -46,7 +49,7 @@ pub fn outcomes(standing: &Standing) -> Vec<Count> {
             let filter = format!("outcome:{}", outcome.word());
             row(word(outcome), outcome_sign(outcome), outcome_tone(outcome), count, filter)
         })
-        .chain(without)
+        .chain(others.into_iter().filter(|other| other.count > 0))
         .collect()
 }
 
@@ -59,7 +62,7 @@ mod tests {
         let standing = Standing { by_outcome: [3, 1, 0, 0, 0, 0], in_flight: 2, without_root: 5, lost: 1, total: 9 };
         let counts = outcomes(&standing);
         assert_eq!(counts.iter().map(|count| count.count).sum::<u64>() + standing.in_flight, standing.total);
-        assert_eq!((counts[0].share, counts[2].tone), (0.75, Tone::Dim));
-        assert_eq!(counts.last().map(|count| (count.word, count.count)), Some(("no root", 3)));
+        assert_eq!((counts[0].share, counts[2].tone), (3.0 / 7.0, Tone::Dim));
+        assert_eq!(counts.last().map(|count| (count.word, count.count)), Some(("end missing", 1)));
     }
 }

@@ -142,7 +142,7 @@ impl Layer for FilterLine {
         }
         let rows = (self.offers.len() as u16).min(last);
         let labels = self.offers.iter().map(|offer| width(&offer.text)).max().unwrap_or(0) + 2;
-        let hints = self.offers.iter().map(|offer| width(&offer.doc)).max().unwrap_or(0);
+        let hints = self.offers.iter().map(|offer| width(offer.doc)).max().unwrap_or(0);
         let popup = Rect {
             x: area.x + width(PROMPT).min(area.width),
             y: area.y + last - rows,
@@ -153,7 +153,7 @@ impl Layer for FilterLine {
         for (index, offer) in (0..rows).zip(&self.offers) {
             let at = At::row(popup, index);
             put(buf, at, &offer.text, theme.tone(Tone::Accent));
-            put(buf, at.after(labels), &offer.doc, theme.tone(Tone::Dim));
+            put(buf, at.after(labels), offer.doc, theme.tone(Tone::Dim));
             if usize::from(index) == self.cursor {
                 paint(buf, at, theme.role(Role::Cursor));
             }

@@ -45,6 +45,8 @@ fn entries(first: Place) -> Vec<Entry> {
         ("base", "not recorded by the base layout"),
         ("…", "not yet arrived"),
         ("missing", "missing although expected"),
+        ("~0.1 ms", "worked out from other evidence; no span of its own says it"),
+        ("28 msʳ", "told by a record"),
         ("tie  0.04!", "the two cheapest cost the same; nearly the same"),
         ("↻2  a↷b", "two attempts; the work moved from a to b"),
     ] {

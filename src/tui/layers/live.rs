@@ -19,6 +19,7 @@ use crate::tui::action::{Action, Place};
 use crate::tui::layers::filter_line::FilterLine;
 use crate::tui::panes::{header, outcomes, requests};
 use crate::tui::theme::Theme;
+use crate::view::filter::without_last;
 use crate::view::format;
 use crate::view::index::{Index, Sort};
 use crate::view::list::{self, COLUMNS};
@@ -121,6 +122,7 @@ impl Layer for Live {
             }
             Action::Filter => return vec![Command::Push(Box::new(FilterLine::new(scene.env.filter.text())))],
             Action::Back if !scene.env.filter.is_empty() => return vec![Command::Filter(String::new())],
+            Action::DropTerm => return vec![Command::Filter(without_last(scene.env.filter.text()))],
             Action::Pause => return vec![Command::Pause],
             Action::Sort => return vec![Command::Push(Box::new(SortMenu::new(self.sort)))],
             Action::Reverse => self.sort.reversed = !self.sort.reversed,

@@ -17,11 +17,12 @@ use crate::tui::action::{Action, Place};
 use crate::tui::panes::{details, tree};
 use crate::tui::theme::Theme;
 use crate::tui::widgets::text::{At, pieces, pieces_width, put};
+use crate::view::filter::with_attribute;
 use crate::view::request::axis::Axis;
 use crate::view::request::detail::{self, Detail, Opens};
 use crate::view::request::tree::{NodeId, line, open_rows};
 use crate::view::request::{evidence, marks, records, title, tree_summary};
-use crate::view::{Line, Tone};
+use crate::view::{Line, Nothing, Tone};
 
 /// The parts that keys can go to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,9 +155,12 @@ impl RequestLayer {
             |found: &dyn Fn(NodeId) -> bool| rows.iter().position(|row| found(NodeId::of(row.node, request)));
         let at = match self.chosen {
             Some(chosen) => position(&|id| id == chosen).or_else(|| position(&|id| id.span_id() == chosen.span_id())),
-            None => rows.iter().position(
-                |row| matches!(row.node, Node::Span(index) if request.spans[index as usize].stage == Stage::Root),
-            ),
+            None => {
+                let root = |index: u32| request.spans[index as usize].stage == Stage::Root;
+                let span = |row: &TreeRow| matches!(row.node, Node::Span(_));
+                let root = rows.iter().position(|row| matches!(row.node, Node::Span(index) if root(index)));
+                root.or_else(|| rows.iter().position(span))
+            }
         };
         at.unwrap_or(0)
     }
@@ -188,7 +192,7 @@ impl RequestLayer {
         self.chosen = chosen;
     }
 
-    fn in_list(&mut self, action: Action, request: &RequestView<'_>, page: u16) -> Vec<Command> {
+    fn in_list(&mut self, action: Action, request: &RequestView<'_>, scene: &Scene<'_>, page: u16) -> Vec<Command> {
         let chosen = self.chosen;
         let Some(list) = self.list(self.part) else { return Vec::new() };
         if let Some(cursor) = moved(action, list.cursor, list.rows.len(), page) {
@@ -199,6 +203,14 @@ impl RequestLayer {
         match (action, opens) {
             (Action::Open | Action::Right | Action::Left, Some(Opens::Boilerplate)) => {
                 self.boilerplate = !self.boilerplate;
+            }
+            (Action::FilterBy, Some(opens)) => {
+                let attribute = chosen.and_then(|chosen| detail::attribute_of(request, chosen, opens));
+                let Some((key, value)) = attribute else {
+                    return vec![Command::Say("filters ask for single values of a span's attributes".into())];
+                };
+                let text = with_attribute(scene.env.filter.text(), &key, &value);
+                return vec![Command::Say(format!("filter ▸ {text}")), Command::Filter(text)];
             }
             (Action::Open, Some(opens)) => {
                 // Records belong to the request, whatever span is chosen.
@@ -242,7 +254,11 @@ impl RequestLayer {
         self.marks = marks(facts);
         self.running = facts.state == State::InFlight;
         let span = self.chosen.and_then(|chosen| chosen.find(request));
-        self.lists[0].rows = span.map_or_else(Vec::new, |span| evidence::evidence(span, request));
+        let absent = || match self.chosen {
+            Some(_) => vec![Detail::new("this span", vec![Nothing::NotYet.sentence()])],
+            None => Vec::new(),
+        };
+        self.lists[0].rows = span.map_or_else(absent, |span| evidence::evidence(span, request));
         self.lists[1].rows = span.map_or_else(Vec::new, |span| detail::everything(span, self.boilerplate));
         self.lists[2].rows = records::records(request);
     }
@@ -294,7 +310,7 @@ impl Layer for RequestLayer {
             action => {
                 let page =
                     areas.lists.iter().find(|(part, _)| *part == self.part).map_or(1, |(_, area)| details::rows(*area));
-                return self.in_list(action, &request, page);
+                return self.in_list(action, &request, scene, page);
             }
         }
         Vec::new()

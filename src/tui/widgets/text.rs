@@ -122,9 +122,10 @@ pub fn pieces_width(pieces: &[Piece]) -> u16 {
     pieces.iter().map(|piece| width(&piece.text)).fold(0, u16::saturating_add)
 }
 
-/// Fills a row with blanks in a style, so that a cursor is seen over its whole width.
+/// Gives a whole row one look, whatever looks its texts have, so that a cursor is one even bar.
 pub fn paint(buf: &mut Buffer, at: At, style: Style) {
-    buf.set_style(Rect { x: at.x, y: at.y, width: at.width, height: 1 }.intersection(buf.area), style);
+    let row = Rect { x: at.x, y: at.y, width: at.width, height: 1 };
+    buf.set_style(row.intersection(buf.area), Style::reset().patch(style));
 }
 
 /// Where a text breaks into rows of `columns`: byte ranges, on grapheme borders and at line breaks.

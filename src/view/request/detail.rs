@@ -252,6 +252,21 @@ pub fn whole(request: &RequestView<'_>, node: NodeId, opens: Opens) -> Option<Wh
     }
 }
 
+/// Key and value of the attribute behind a row, for filters; `None` when there is none, or it is a list or map.
+pub fn attribute_of(request: &RequestView<'_>, node: NodeId, opens: Opens) -> Option<(String, String)> {
+    let span = node.find(request)?;
+    let (key, value) = match opens {
+        Opens::Attribute(index) => span.body.attrs().nth(index).map(|attr| (attr.key, attr.value))?,
+        Opens::Event(at, index) => {
+            span.body.events().into_iter().nth(at)?.attrs.nth(index).map(|attr| (attr.key, attr.value))?
+        }
+        Opens::Resource(index) => span.resource.attrs().nth(index)?,
+        Opens::Link(..) | Opens::Record(_) | Opens::Boilerplate => return None,
+    };
+    let scalar = !matches!(value, Value::Array(_) | Value::Map(_) | Value::Bytes(_) | Value::Empty);
+    scalar.then(|| (key.to_owned(), value.display().into_owned()))
+}
+
 /// A span as OTLP JSON.
 pub fn raw(request: &RequestView<'_>, node: NodeId) -> Option<Whole> {
     let span = node.find(request)?;

@@ -11,6 +11,7 @@ use crate::lifecycle::facts::State;
 use crate::lifecycle::ids::{SpanId, TraceId, Worker};
 use crate::lifecycle::request::{Node, RequestView, SpanView, TreeRow, Up};
 use crate::lifecycle::stage::{Phase, Stage};
+use crate::view::list::margin_piece;
 use crate::view::{Line, Piece, Tone, format};
 
 /// What a row stands for, whatever place it has.
@@ -275,7 +276,12 @@ fn result(span: &SpanView<'_>) -> Line {
                 .map(|chosen| Piece::plain(chosen.short()))
                 .into_iter()
                 .chain(number(Field::SelectedScore).map(|cost| Piece::plain(format::cost(cost))))
-                .chain(number(Field::Margin).map(|margin| Piece::dim(format!("margin {}", format::cost(margin)))))
+                .chain(number(Field::Margin).map(|margin| {
+                    let candidates = span.number(Field::Eligible).or_else(|| span.number(Field::Candidates));
+                    let shown = margin_piece(margin, number(Field::BestScore), candidates);
+                    let text = if margin == 0.0 { shown.text } else { format!("margin {}", shown.text) };
+                    Piece { text, ..shown }
+                }))
                 .collect()
         }
         Stage::Dispatch => match span.text(Field::DispatchResult) {
@@ -284,7 +290,7 @@ fn result(span: &SpanView<'_>) -> Line {
             result => word(result, &["accepted"]).into_iter().collect(),
         },
         Stage::Route => {
-            let carried = span.number(Field::TokensCompleted);
+            let carried = span.number(Field::TokensCompleted).filter(|count| *count > 0);
             let carried = carried.map(|count| Piece::plain(format!("{} tokens carried", format::count(count))));
             word(span.text(Field::RouteOutcome), &["success"]).into_iter().chain(carried).collect()
         }

@@ -1,0 +1,65 @@
+//! The demo: a simulated cluster that exports to the dashboard's own endpoint, or elsewhere without a screen.
+
+use std::fmt::Write;
+
+use tokio::sync::oneshot;
+
+use super::dashboard::Stage;
+use super::{Ended, now_ns, runtime};
+use crate::cli;
+use crate::demo;
+use crate::settings;
+use crate::source::otlp::Endpoint;
+use crate::tui;
+
+/// Runs the demo.
+pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
+    let settings = settings::demo(&args);
+    if let Some(url) = &args.export {
+        return export(&settings, url);
+    }
+    if let Some(refusal) = tui::terminal::refusal() {
+        return Err(format!("{refusal}; without a screen: reqtop demo --export URL"));
+    }
+    let bound = Endpoint::bind(settings::endpoint(&args.listen, settings::ANY)?).map_err(|error| error.to_string())?;
+    let address = bound.grpc().first().copied().ok_or("no gRPC address is bound")?;
+    let stage = Stage::new(&args.keep, &args.look, Some(&bound))?;
+    let serving = stage.serve(bound)?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let url = format!("http://{address}");
+    let sending = serving.runtime().map(|runtime| {
+        runtime.spawn(async move {
+            let ended = async {
+                let _ = stopped.await;
+            };
+            demo::run(&settings, &url, now_ns(), ended).await
+        })
+    });
+    let ended = stage.show();
+    drop(stop);
+    if let Some(sending) = sending {
+        sending.abort();
+    }
+    drop(serving);
+    ended
+}
+
+/// Sends elsewhere, until the duration is over or a signal comes, and tells what was sent.
+fn export(settings: &demo::Settings, url: &str) -> Result<Ended, String> {
+    let report = runtime()?.block_on(demo::run(settings, url, now_ns(), async {
+        // Without a handler there is no stop but the default one.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }))?;
+    let mut output = String::new();
+    let _ = writeln!(
+        output,
+        "sent {} spans and {} log records in {} exports, {} repeated; {} lost",
+        report.spans, report.logs, report.exports, report.retries, report.lost
+    );
+    let _ = writeln!(output, "{}", serde_json::to_string(&report.ledger).map_err(|error| error.to_string())?);
+    let status = u8::from(report.lost > 0);
+    let notes = report.trouble.into_iter().collect();
+    Ok(Ended { output, notes, status })
+}

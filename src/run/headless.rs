@@ -1,0 +1,121 @@
+//! Commands without a screen: read files, listen if asked to, then print.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::FairMutex;
+
+use super::{Ended, clock, files, now_ns, runtime};
+use crate::cli;
+use crate::pipeline;
+use crate::query::Query;
+use crate::report::{InputSection, Report, export};
+use crate::settings;
+use crate::source::intake::{Bounds, channel};
+use crate::source::notices::Notices;
+use crate::source::otlp::Endpoint;
+use crate::store::Store;
+
+/// How often a wait for `--requests` looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Prints the report.
+pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
+    gather(&args.input, |store, input, filter, notes| {
+        let report = Report::of(store, input, filter);
+        let output = if args.json { report.to_json() + "\n" } else { report.to_string() };
+        Ended { output, notes, status: 0 }
+    })
+}
+
+/// Prints spans as OTLP JSON lines.
+pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
+    gather(&args.input, |store, _, filter, notes| Ended { output: export::json_lines(store, filter), notes, status: 0 })
+}
+
+/// Fills a store from what the command names, and hands it over.
+fn gather(
+    args: &cli::Input,
+    print: impl FnOnce(&Store, InputSection, Option<&Query>, Vec<String>) -> Ended,
+) -> Result<Ended, String> {
+    let filter = settings::filter(args.filter.as_deref())?;
+    let bound = match args.listen {
+        true => {
+            let endpoint = settings::endpoint(&args.endpoint, settings::USUAL)?;
+            Some(Endpoint::bind(endpoint).map_err(|error| error.to_string())?)
+        }
+        false => None,
+    };
+    let mut store = Store::new(settings::limits(&args.keep));
+    let mut input = files::into_store(&args.files, &mut store)?;
+    let mut notes = Vec::new();
+    if let Some(bound) = bound {
+        let addresses = |addresses: Vec<std::net::SocketAddr>| {
+            addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        // On standard error and at once: whoever starts the sender waits for it.
+        tracing_line(&format!("listening: grpc {}; http {}", addresses(bound.grpc()), addresses(bound.http())));
+        let shared = Arc::new(FairMutex::new(store));
+        let (intake, outlet) = channel(Bounds::default());
+        let writer = pipeline::start(outlet, Arc::clone(&shared), clock(), || {})
+            .map_err(|error| format!("cannot start the store's thread: {error}"))?;
+        let notices = Notices::default();
+        let until = listen_until(args.time, args.requests, Arc::clone(&shared));
+        runtime()?
+            .block_on(bound.serve(intake, notices.clone(), until))
+            .map_err(|error| format!("the endpoint ended: {error}"))?;
+        writer.join().map_err(|_| "the store's thread ended early")?;
+        store = Arc::into_inner(shared).ok_or("the store is still in use")?.into_inner();
+        for noted in notices.list() {
+            input.bad_lines += noted.count;
+            notes.push(format!("{} × {}: {}", noted.count, noted.notice.label(), noted.latest));
+        }
+    }
+    store.finish(now_ns());
+    Ok(print(&store, input, filter.as_ref(), notes))
+}
+
+/// Ends with the time, with the number of ended requests, or with a signal; whichever comes first.
+async fn listen_until(time: Option<Duration>, requests: Option<u64>, store: Arc<FairMutex<Store>>) {
+    let time_over = async {
+        match time {
+            Some(time) => tokio::time::sleep(time).await,
+            None => std::future::pending().await,
+        }
+    };
+    let requests_ended = async {
+        let Some(wanted) = requests else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let mut store = store.lock();
+            store.refresh(now_ns());
+            let standing = store.standing();
+            if standing.total - standing.in_flight - standing.lost >= wanted {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = time_over => {}
+        () = requests_ended => {}
+        () = signal() => {}
+    }
+}
+
+/// SIGINT or SIGTERM.
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = int.recv() => {}
+        _ = term.recv() => {}
+    }
+}
+
+/// Says something on standard error while the command still runs.
+fn tracing_line(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "reqtop: {text}");
+}
