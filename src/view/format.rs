@@ -101,21 +101,14 @@ pub fn percent(part: u64, whole: u64) -> String {
     if share > 0.0 && share < 9.95 { format!("{share:.1} %") } else { format!("{share:.0} %") }
 }
 
-/// A moment given in nanoseconds since the epoch as its time of day in the local zone: `12:04:31`.
+/// A time of day in UTC, as all times are shown: `12:04:31Z`.
 pub fn clock(ns: u64) -> String {
-    moment(ns, "%H:%M:%S")
+    jiff::Timestamp::from_nanosecond(i128::from(ns)).map_or("–".into(), |time| time.strftime("%H:%M:%SZ").to_string())
 }
 
 /// A moment in full, in UTC: `2026-11-30T03:14:12.123456789Z`.
 pub fn timestamp(ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(ns)).map_or_else(|_| ns.to_string(), |time| format!("{time:.9}"))
-}
-
-fn moment(ns: u64, form: &str) -> String {
-    match jiff::Timestamp::from_nanosecond(i128::from(ns)) {
-        Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime(form).to_string(),
-        Err(_) => "–".into(),
-    }
 }
 
 /// An id cut in the middle of a row: its first eight characters.

@@ -1,0 +1,252 @@
+//! The request's trace record against its spans and against itself (spec request-trace.md).
+
+use super::case::{Asked, Case, named, said, same_worker};
+use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
+use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::ids::Worker;
+use crate::lifecycle::stage::{Phase, Stage};
+
+/// How far received + total may be from the event's time (spec checks.md), milliseconds.
+const EVENT_SLACK_MS: f64 = 50.0;
+
+pub(super) const UNIQUE: Check = Check {
+    id: "record.unique",
+    level: Level::Error,
+    what: "one request_end per request id",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: unique,
+};
+
+fn unique(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let mut ends = case.ends();
+    let Some((first, _)) = ends.next() else { return asked.unknown(Why::NoRecord) };
+    let more: Vec<u64> = ends.map(|(record, _)| record.time_ms).collect();
+    asked.expect_at(Level::Error, None, more.is_empty(), || {
+        format!("has {} request_end records (at {} and {more:?} ms), expected one", more.len() + 1, first.time_ms)
+    });
+}
+
+pub(super) const PRESENT: Check = Check {
+    id: "record.present",
+    level: Level::Warning,
+    what: "a successful request has its record, and a chat request's record has its root",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: present,
+};
+
+fn present(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let recorded = case.ends().next().is_some();
+    if let Some(root) = case.root() {
+        if !case.succeeded() {
+            return;
+        }
+        // Whether records are written at all: this request's others, or other requests'.
+        if recorded || !case.view.records.is_empty() || case.around.has_records() {
+            asked.expect_at(Level::Warning, Some(root), recorded || !case.settled, || {
+                "is a success without a request_end record, expected one (delivery is best effort)".to_owned()
+            });
+            if !recorded && !case.settled {
+                asked.unknown(Why::Arriving);
+            }
+        } else {
+            asked.unknown(Why::NoRecord);
+        }
+    } else if recorded {
+        // A record does not say its endpoint, and sampling leaves records without spans: the spans must say both.
+        let span = case.lifecycle().next();
+        if span.is_none() || case.is_chat() == Some(false) {
+            return asked.unknown(Why::NoRoot);
+        }
+        if !case.settled {
+            return asked.unknown(Why::Arriving);
+        }
+        if case.around.spans_lost() {
+            return asked.unknown(Why::Lost);
+        }
+        asked.expect_at(Level::Warning, span, false, || {
+            "belongs to a request with a request_end record and no root, expected its request.lifecycle".to_owned()
+        });
+    } else {
+        asked.unknown(Why::NoRecord);
+    }
+}
+
+pub(super) const TOKENS: Check = Check {
+    id: "record.tokens",
+    level: Level::Error,
+    what: "token counts equal http-request's on completed streams; input tokens equal the replay's length",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: tokens,
+};
+
+fn tokens(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((_, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    let replay = end.replay.as_ref().and_then(|replay| replay.input_length);
+    if let (Some(input), Some(length)) = (end.input_tokens, replay) {
+        asked.expect_at(Level::Error, None, input == length, || {
+            format!("has {input} input tokens and replay.input_length {length} in its record, expected them equal")
+        });
+    }
+    if !case.succeeded() {
+        return;
+    }
+    let Some(http) = case.spans(Stage::Http).next() else { return };
+    for (field, recorded, kind) in
+        [(Field::InputTokens, end.input_tokens, "input"), (Field::OutputTokens, end.output_tokens, "output")]
+    {
+        if let (Some(spans), Some(record)) = (http.number(field), recorded) {
+            asked.expect(http, spans == record, || {
+                format!("counts {spans} {kind} tokens, the record {record}: expected them equal")
+            });
+        }
+    }
+}
+
+pub(super) const HASHES: Check = Check {
+    id: "record.hashes",
+    level: Level::Error,
+    what: "a hash per started block of input, one block size per run, and equal prefixes share leading hashes",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: hashes,
+};
+
+fn hashes(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((_, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    let Some(replay) = &end.replay else { return asked.unknown(Why::Unsaid) };
+    let (Some(size), Some(length)) = (replay.trace_block_size, replay.input_length) else {
+        return asked.unknown(Why::Unsaid);
+    };
+    let count = replay.input_sequence_hashes.len() as u64;
+    let expected = if size == 0 { 0 } else { length.div_ceil(size) };
+    asked.expect_at(Level::Error, None, size > 0 && count == expected, || {
+        format!("has {count} hashes for {length} input tokens in blocks of {size}, expected {expected}")
+    });
+    let common = case.around.block_size();
+    asked.expect_at(Level::Error, None, common.is_none_or(|common| common == size), || {
+        format!("has block size {size}, most records of the run {}: expected one size", said(common))
+    });
+    let mut before = 0;
+    for (index, hash) in replay.input_sequence_hashes.iter().enumerate() {
+        let place = case.around.place_of(*hash);
+        let odd = place.filter(|place| (place.index, place.before) != (index as u32, before));
+        if let Some(odd) = odd {
+            let (at, after) = (odd.index, odd.before);
+            asked.expect_at(Level::Error, None, false, || {
+                format!(
+                    "has hash {hash} at {index} after {before}, other records at {at} after {after}: expected equal \
+                     prefixes to share their leading hashes"
+                )
+            });
+            break;
+        }
+        before = *hash;
+    }
+}
+
+pub(super) const TIMES: Check = Check {
+    id: "record.times",
+    level: Level::Error,
+    what: "ttft ≤ total; received + total is the event's time (± 50 ms); cached ≤ input; reasoning ≤ output",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: times,
+};
+
+fn times(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((record, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    let mut expect = |holds: bool, say: &dyn Fn() -> String| asked.expect_at(Level::Error, None, holds, say);
+    if let (Some(ttft), Some(total)) = (end.ttft_ms, end.total_time_ms) {
+        expect(ttft <= total, &|| {
+            format!("has ttft {ttft} ms and total {total} ms in its record, expected ttft ≤ total")
+        });
+    }
+    if let (Some(received), Some(total)) = (end.request_received_ms, end.total_time_ms) {
+        let off = record.time_ms as f64 - (received as f64 + total);
+        expect(off.abs() <= EVENT_SLACK_MS, &|| {
+            format!("was recorded {off:.1} ms after received + total, expected within {EVENT_SLACK_MS} ms")
+        });
+    }
+    for (part, whole, names) in [
+        (end.cached_tokens, end.input_tokens, ("cached", "input")),
+        (end.reasoning_tokens, end.output_tokens, ("reasoning", "output")),
+    ] {
+        if let (Some(part), Some(whole)) = (part, whole) {
+            expect(part <= whole, &|| {
+                format!("has {part} {} and {whole} {} tokens in its record, expected no more", names.0, names.1)
+            });
+        }
+    }
+}
+
+pub(super) const FINISH: Check = Check {
+    id: "record.finish",
+    level: Level::Error,
+    what: "a successful request of an agent session has a finish reason",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: finish,
+};
+
+fn finish(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((record, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    if case.root().is_none() {
+        return asked.unknown(Why::NoRoot);
+    }
+    // Records without an agent context do not carry it.
+    if !case.succeeded() || record.session_id.is_empty() {
+        return;
+    }
+    let finish = end.finish.as_ref().and_then(|finish| finish.finish_reason.as_deref());
+    asked.expect_at(Level::Error, None, finish.is_some_and(|finish| !finish.is_empty()), || {
+        format!("is a success of session {} without a finish reason in its record, expected one", record.session_id)
+    });
+}
+
+pub(super) const WORKERS: Check = Check {
+    id: "record.workers",
+    level: Level::Error,
+    what: "the record's workers are the dispatch destinations per phase",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: workers,
+};
+
+fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((_, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    let Some(workers) = &end.worker else { return asked.unknown(Why::Unsaid) };
+    for (phase, id, rank) in [
+        (Phase::Prefill, workers.prefill_worker_id, workers.prefill_dp_rank),
+        (Phase::Decode, workers.decode_worker_id, workers.decode_dp_rank),
+    ] {
+        let Some(recorded) = id.map(|id| Worker { id, rank }) else { continue };
+        // Where one worker does both, both are its dispatch; what no span says cannot be compared.
+        let serves = |of: Phase| of == phase || of == Phase::Aggregated || of == Phase::Unknown;
+        let legs = || case.facts.legs.iter().filter(|leg| serves(leg.phase));
+        let went = || legs().filter_map(|leg| leg.dispatch.as_ref()?.worker);
+        let Some(last) = went().last() else {
+            asked.unknown(Why::Unsaid);
+            continue;
+        };
+        let migrated = case.facts.attempts() > 1;
+        let first = went().next().is_some_and(|first| same_worker(first, recorded));
+        if migrated && !same_worker(last, recorded) && first {
+            // Today's producer does so after every migration (spec request-trace.md).
+            asked.unknown(Why::KnownFlaw);
+            let (recorded, last) = (named(Some(recorded)), named(Some(last)));
+            asked.note(
+                None,
+                format!("migrated to {last} for {}; its record still names the first worker {recorded}", phase.word()),
+            );
+            continue;
+        }
+        let level = if migrated { Level::Warning } else { Level::Error };
+        asked.expect_at(level, None, same_worker(last, recorded), || {
+            let (recorded, last) = (named(Some(recorded)), named(Some(last)));
+            format!("went to {last} for {}, its record names {recorded}: expected one worker", phase.word())
+        });
+    }
+}

@@ -1,0 +1,216 @@
+//! Files and standard input: OTLP JSON lines, length-prefixed OTLP protobuf, request-trace lines; plain, gzip or zstd.
+//!
+//! What a file holds is told from its bytes, not its name. Good pieces are handed on, bad ones are reported with file and
+//! place. Owns: opening, telling formats apart, the order of files (a line torn by rotation goes on in the next one).
+//! Keeps out: OTLP itself (`otlp`), what is done with payloads (the [`Sink`]: the intake of a running dashboard, or a store).
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::intake::{Payload, Receipt, Refusal};
+
+mod frames;
+mod open;
+mod sniff;
+mod stream;
+mod texts;
+
+use open::Opened;
+use sniff::Content;
+use stream::Stream;
+use texts::Texts;
+
+/// A place to read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Stdin,
+}
+
+impl From<&Path> for Input {
+    /// `-` is standard input, as on any command line.
+    fn from(path: &Path) -> Self {
+        if path.as_os_str() == "-" { Self::Stdin } else { Self::File(path.to_owned()) }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Stdin => f.write_str("standard input"),
+        }
+    }
+}
+
+/// What one file may ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The longest line, document or message, in bytes after inflating.
+    pub piece: usize,
+}
+
+impl Default for Limits {
+    /// 256 MiB: ten times what the Collector's file exporter writes on one line (field case B67), and little enough to
+    /// hold in memory a few times over.
+    fn default() -> Self {
+        Self { piece: 256 << 20 }
+    }
+}
+
+/// Where in its file something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole.
+    Whole,
+    /// A line, counted from 1.
+    Line(u64),
+    /// A length-prefixed message, counted from 1.
+    Message(u64),
+}
+
+/// Something that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub file: String,
+    /// Where in it.
+    pub place: Place,
+    /// What was expected and what came.
+    pub reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, place, reason } = self;
+        match place {
+            Place::Whole => write!(f, "{file}: {reason}"),
+            Place::Line(line) => write!(f, "{file}:{line}: {reason}"),
+            Place::Message(message) => write!(f, "{file}, message {message}: {reason}"),
+        }
+    }
+}
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes read, as they lie in the files.
+    pub bytes: u64,
+    /// Bytes of all files; `None` when standard input is among them.
+    pub total: Option<u64>,
+}
+
+/// Who takes what is read.
+pub trait Sink {
+    /// Takes a payload and tells what became of it. [`Refusal::Malformed`] is reported with its place and reading goes on;
+    /// any other refusal ends it.
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal>;
+
+    /// Is told about something that could not be used.
+    fn problem(&mut self, problem: Problem);
+
+    /// Is told how far reading has come, after every payload and at the end of each file; may end it.
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
+}
+
+/// What reading came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Lines, documents and messages looked at; blank lines are none.
+    pub pieces: u64,
+    /// Those that could not be used, each reported; the missing rest of a file that ends in an error counts as one.
+    pub bad: u64,
+    /// Those that are well-formed and hold nothing that is used here, each reported.
+    pub idle: u64,
+    /// Files that could not be opened or are of no known format, each reported.
+    pub unreadable: u64,
+    /// Whether the sink ended it early.
+    pub stopped: bool,
+}
+
+/// Reading was ended by the sink.
+struct Stopped;
+
+/// Reads all inputs in their order.
+pub fn read(inputs: &[Input], limits: Limits, sink: &mut dyn Sink) -> Summary {
+    let total = inputs.iter().map(open::size).sum();
+    let mut reading = Reading { sink, summary: Summary::default(), progress: Progress { bytes: 0, total }, limits };
+    let mut texts = Texts::default();
+    let done =
+        inputs.iter().try_for_each(|input| reading.input(input, &mut texts)).and_then(|()| texts.end(&mut reading));
+    reading.summary.stopped = done.is_err();
+    reading.summary
+}
+
+/// The state of reading, over all files.
+struct Reading<'s> {
+    sink: &'s mut dyn Sink,
+    summary: Summary,
+    progress: Progress,
+    limits: Limits,
+}
+
+impl Reading<'_> {
+    fn input(&mut self, input: &Input, texts: &mut Texts) -> Result<(), Stopped> {
+        let file = input.to_string();
+        let Opened { reader, read } = match open::open(input) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.unreadable(&file, format!("cannot be opened: {error}"));
+                return Ok(());
+            }
+        };
+        let before = self.progress.bytes;
+        let mut stream = Stream::new(reader, read);
+        match sniff::content(stream.peek(sniff::ENOUGH)) {
+            Content::Empty => {}
+            Content::Text => texts.file(&file, &mut stream, self, before)?,
+            Content::Frames(prefix) => frames::read(&file, prefix, &mut stream, self, before)?,
+            Content::Unknown(reason) => self.unreadable(&file, reason),
+        }
+        if let Some(error) = stream.failed() {
+            self.bad(&file, Place::Whole, format!("cannot be read further: {error}"));
+        }
+        self.progressed(before + stream.read_bytes())
+    }
+
+    fn payload(&mut self, payload: Payload) -> Result<Result<(), String>, Stopped> {
+        match self.sink.payload(payload) {
+            Ok(_) => Ok(Ok(())),
+            Err(Refusal::Malformed(reason)) => Ok(Err(reason)),
+            Err(Refusal::Busy | Refusal::Closed) => Err(Stopped),
+        }
+    }
+
+    fn progressed(&mut self, bytes: u64) -> Result<(), Stopped> {
+        self.progress.bytes = bytes;
+        match self.sink.progress(self.progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Stopped),
+        }
+    }
+
+    fn bad(&mut self, file: &str, place: Place, reason: impl Into<String>) {
+        self.summary.bad += 1;
+        self.sink.problem(Problem { file: file.to_owned(), place, reason: reason.into() });
+    }
+
+    fn idle(&mut self, file: &str, place: Place, reason: impl Into<String>) {
+        self.summary.idle += 1;
+        self.sink.problem(Problem { file: file.to_owned(), place, reason: reason.into() });
+    }
+
+    fn unreadable(&mut self, file: &str, reason: String) {
+        self.summary.unreadable += 1;
+        self.sink.problem(Problem { file: file.to_owned(), place: Place::Whole, reason });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,396 @@
+//! JSON texts in files: one a line, or near misses of that (field cases B65, B66, B69): a document over many lines, an array
+//! of requests, several texts on a line, a line torn by rotation that goes on in the next file.
+//!
+//! Owns: finding where each text begins and ends, joining small ones into payloads. Keeps out: what a text means in OTLP
+//! (`otlp::json`) or as a record (`lifecycle::record`).
+
+use serde::de::IgnoredAny;
+use serde_json::Deserializer;
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use crate::lifecycle::batch::Tally;
+use crate::lifecycle::record::Record;
+use crate::source::intake::{Body, Payload, Signal};
+use crate::source::otlp::json::{self, Shape};
+
+use super::sniff::skip_blank;
+use super::stream::{Piece, Stream};
+use super::{Place, Reading, Stopped};
+
+/// Texts are joined into payloads of about this many bytes of protobuf.
+const PAYLOAD: usize = 512 << 10;
+/// Records are handed on in groups of this many.
+const RECORDS: usize = 512;
+
+/// How the texts known here begin when a program writes them.
+const BEGINNINGS: [&[u8]; 6] = [
+    b"{\"resourceSpans\"",
+    b"{\"resourceLogs\"",
+    b"{\"resourceMetrics\"",
+    b"{\"schema\"",
+    b"{\"timestamp\"",
+    b"{\"event_type\"",
+];
+
+/// What became of one text.
+enum Outcome {
+    Taken,
+    /// Well-formed, and nothing in it is of use here.
+    Idle(String),
+    /// It ends before its brackets close.
+    Cut(String),
+    Bad(String),
+}
+
+impl Outcome {
+    /// The outcome of a well-formed text.
+    fn of(taken: Result<(), String>, text: &[u8]) -> Self {
+        match (taken, known(text)) {
+            (Ok(()), _) => Self::Taken,
+            (Err(reason), None) => Self::Idle(reason),
+            (Err(reason), Some(_)) => Self::Bad(reason),
+        }
+    }
+
+    /// The outcome of this and another text together: the worse one, but taken when nothing is wrong with either.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (wrong @ (Self::Bad(_) | Self::Cut(_)), _) | (_, wrong @ (Self::Bad(_) | Self::Cut(_))) => wrong,
+            (Self::Idle(reason), Self::Idle(_)) => Self::Idle(reason),
+            _ => Self::Taken,
+        }
+    }
+}
+
+/// What an object is, by its keys.
+enum Known {
+    Otlp(Shape),
+    Record,
+}
+
+fn known(text: &[u8]) -> Option<Known> {
+    json::first_key(text, |key| match key {
+        "event" | "event_type" => Some(Known::Record),
+        key => Shape::of_key(key).map(Known::Otlp),
+    })
+}
+
+/// Texts on their way into payloads, over all files.
+#[derive(Default)]
+pub(super) struct Texts {
+    traces: Vec<u8>,
+    logs: Vec<u8>,
+    records: Vec<Record>,
+    /// What was refused or counted in traces, logs and metrics.
+    tally: Tally,
+    /// The last line of the file before, when it was cut.
+    torn: Option<Torn>,
+}
+
+struct Torn {
+    file: String,
+    line: u64,
+    bytes: Vec<u8>,
+    reason: String,
+}
+
+/// A text that goes over several lines.
+struct Document {
+    line: u64,
+    bytes: Vec<u8>,
+    brackets: Brackets,
+    reason: String,
+}
+
+impl Texts {
+    pub fn file(
+        &mut self,
+        file: &str,
+        stream: &mut Stream,
+        reading: &mut Reading<'_>,
+        before: u64,
+    ) -> Result<(), Stopped> {
+        let limit = reading.limits.piece;
+        let mut document = None;
+        let mut is_first = true;
+        for line in 1.. {
+            let (bytes, whole) = match stream.line(limit) {
+                Piece::End => break,
+                Piece::TooLong => {
+                    reading.summary.pieces += 1;
+                    let reason = format!("longer than the limit of {limit} bytes: not read");
+                    reading.bad(file, Place::Line(line), reason);
+                    continue;
+                }
+                Piece::Bytes { bytes, whole } => (trim(bytes), whole),
+            };
+            if bytes.is_empty() {
+                continue;
+            }
+            let is_first = std::mem::take(&mut is_first);
+            if document.is_some() {
+                self.go_on(file, bytes, &mut document, reading);
+            } else {
+                document = self.line(file, line, bytes, whole, is_first, reading);
+            }
+            if self.traces.len() + self.logs.len() >= PAYLOAD || self.records.len() >= RECORDS {
+                self.flush(reading)?;
+                reading.progressed(before + stream.read_bytes())?;
+            }
+        }
+        if let Some(document) = document {
+            self.give_up(file, document, reading);
+        }
+        self.flush(reading)
+    }
+
+    /// Ends the last file: what was kept for a next one is reported.
+    pub fn end(&mut self, reading: &mut Reading<'_>) -> Result<(), Stopped> {
+        self.report_torn(reading);
+        self.flush(reading)
+    }
+
+    /// Takes one line; gives the document it begins, if it does.
+    fn line(
+        &mut self,
+        file: &str,
+        line: u64,
+        bytes: &[u8],
+        whole: bool,
+        is_first: bool,
+        reading: &mut Reading<'_>,
+    ) -> Option<Document> {
+        reading.summary.pieces += 1;
+        let outcome = self.text(bytes);
+        let torn = if is_first { self.torn.take() } else { None };
+        match (outcome, torn) {
+            (Outcome::Bad(reason) | Outcome::Cut(reason), Some(mut torn)) => {
+                torn.bytes.extend_from_slice(bytes);
+                if !matches!(self.text(&torn.bytes), Outcome::Taken) {
+                    reading.bad(&torn.file, Place::Line(torn.line), torn.reason);
+                    reading.bad(file, Place::Line(line), reason);
+                } else {
+                    // Two halves are one piece.
+                    reading.summary.pieces -= 1;
+                }
+            }
+            (Outcome::Cut(reason), None) if whole && may_go_on(bytes) => {
+                let mut brackets = Brackets::default();
+                brackets.read(bytes);
+                return Some(Document { line, bytes: bytes.to_vec(), brackets, reason });
+            }
+            (Outcome::Cut(reason), None) if !whole => {
+                self.torn = Some(Torn { file: file.to_owned(), line, bytes: bytes.to_vec(), reason });
+            }
+            (outcome, torn) => {
+                if let Some(torn) = torn {
+                    reading.bad(&torn.file, Place::Line(torn.line), torn.reason);
+                }
+                self.report(file, line, bytes, outcome, reading);
+            }
+        }
+        None
+    }
+
+    fn report(&mut self, file: &str, line: u64, bytes: &[u8], outcome: Outcome, reading: &mut Reading<'_>) {
+        match outcome {
+            Outcome::Taken => {}
+            Outcome::Idle(reason) => reading.idle(file, Place::Line(line), reason),
+            Outcome::Bad(reason) | Outcome::Cut(reason) => {
+                let reason = match self.salvage(bytes) {
+                    true => format!("{reason}; a whole text glued to its end was taken"),
+                    false => reason,
+                };
+                reading.bad(file, Place::Line(line), reason);
+            }
+        }
+    }
+
+    /// A writer that was killed and started again glues the next text to a torn one: takes the last one of the line.
+    fn salvage(&mut self, bytes: &[u8]) -> bool {
+        let last = BEGINNINGS.iter().filter_map(|beginning| memchr::memmem::rfind(bytes, beginning)).max();
+        last.is_some_and(|at| at > 0 && matches!(self.text(&bytes[at..]), Outcome::Taken))
+    }
+
+    /// Adds a line to a document; when its brackets are closed, or a line shows that it never was one, it is done.
+    fn go_on(&mut self, file: &str, bytes: &[u8], open: &mut Option<Document>, reading: &mut Reading<'_>) {
+        let Some(document) = open else { return };
+        let is_other = document.bytes[0] == b'{' && BEGINNINGS.iter().any(|beginning| bytes.starts_with(beginning));
+        let is_long = document.bytes.len() + bytes.len() > reading.limits.piece;
+        document.bytes.push(b'\n');
+        document.bytes.extend_from_slice(bytes);
+        document.brackets.read(bytes);
+        if is_other || is_long {
+            if let Some(document) = open.take() {
+                self.give_up(file, document, reading);
+            }
+        } else if document.brackets.closed()
+            && let Some(document) = open.take()
+        {
+            match self.text(&document.bytes) {
+                outcome @ (Outcome::Taken | Outcome::Idle(_)) => {
+                    self.report(file, document.line, &[], outcome, reading);
+                }
+                _ => self.give_up(file, document, reading),
+            }
+        }
+    }
+
+    /// It was no document: those of its lines that begin like a text are taken for themselves.
+    fn give_up(&mut self, file: &str, document: Document, reading: &mut Reading<'_>) {
+        let Document { line: first, bytes, reason, .. } = document;
+        reading.bad(file, Place::Line(first), format!("{reason}; nor is it a document with the lines after it"));
+        for (line, bytes) in (first..).zip(bytes.split(|byte| *byte == b'\n')).skip(1) {
+            if BEGINNINGS.iter().any(|beginning| bytes.starts_with(beginning)) {
+                reading.summary.pieces += 1;
+                let outcome = self.text(bytes);
+                self.report(file, line, bytes, outcome, reading);
+            }
+        }
+    }
+
+    fn report_torn(&mut self, reading: &mut Reading<'_>) {
+        if let Some(torn) = self.torn.take() {
+            reading.bad(&torn.file, Place::Line(torn.line), torn.reason);
+        }
+    }
+
+    /// Takes one text, or several in a row.
+    fn text(&mut self, text: &[u8]) -> Outcome {
+        let (mut all, mut rest) = self.first(text);
+        while !rest.is_empty() {
+            let (one, after) = self.first(rest);
+            all = all.and(one);
+            rest = after;
+        }
+        all
+    }
+
+    /// Takes the first text; gives what follows it.
+    fn first<'t>(&mut self, text: &'t [u8]) -> (Outcome, &'t [u8]) {
+        match text.first() {
+            Some(b'{') => self.object(text),
+            Some(b'[') => match serde_json::from_slice::<Vec<&RawValue>>(text) {
+                Ok(elements) => {
+                    let each = elements.iter().map(|element| self.object(element.get().as_bytes()).0);
+                    (each.reduce(Outcome::and).unwrap_or_else(|| Outcome::Idle("an empty list".into())), &[])
+                }
+                Err(error) => (broken(&error), &[]),
+            },
+            _ => (Outcome::Bad("expected a JSON object, found something else".into()), &[]),
+        }
+    }
+
+    fn object<'t>(&mut self, text: &'t [u8]) -> (Outcome, &'t [u8]) {
+        let Err(reason) = self.whole(text) else { return (Outcome::Taken, &[]) };
+        // Why: the text ends early, or another follows it, or it is whole and something else.
+        let mut texts = Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+        match texts.next() {
+            Some(Err(error)) => match broken(&error) {
+                Outcome::Cut(reason) => (Outcome::Cut(reason), &[]),
+                _ => (Outcome::Bad(reason), &[]),
+            },
+            _ => {
+                let (first, rest) = text.split_at(texts.byte_offset());
+                let rest = trim(rest);
+                if rest.is_empty() {
+                    return (Outcome::of(Err(reason), first), rest);
+                }
+                (Outcome::of(self.whole(first), first), rest)
+            }
+        }
+    }
+
+    /// Takes a text that is one object and nothing else.
+    fn whole(&mut self, text: &[u8]) -> Result<(), String> {
+        match known(text) {
+            Some(Known::Otlp(shape)) => self.otlp(shape, text),
+            Some(Known::Record) => Record::from_json(text).map(|record| self.records.push(record)),
+            None => Err("no spans, log records, metrics or trace records in it".into()),
+        }
+    }
+
+    fn otlp(&mut self, shape: Shape, text: &[u8]) -> Result<(), String> {
+        let mut none = Vec::new();
+        let out = match shape.signal() {
+            Signal::Traces => &mut self.traces,
+            Signal::Logs => &mut self.logs,
+            Signal::Metrics => &mut none,
+        };
+        let tally = json::transcode(shape, text, out)?;
+        add(&mut self.tally, tally);
+        Ok(())
+    }
+
+    /// Hands on what is there.
+    fn flush(&mut self, reading: &mut Reading<'_>) -> Result<(), Stopped> {
+        for (signal, bytes) in [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs)] {
+            if !bytes.is_empty() {
+                let body = Body::Otlp(signal, std::mem::take(bytes).into());
+                // What was transcoded here is well-formed.
+                let _ = reading.payload(Payload { body, tally: std::mem::take(&mut self.tally) })?;
+            }
+        }
+        if !self.records.is_empty() || self.tally != Tally::default() {
+            let body = Body::Records(std::mem::take(&mut self.records));
+            let _ = reading.payload(Payload { body, tally: std::mem::take(&mut self.tally) })?;
+        }
+        Ok(())
+    }
+}
+
+fn add(tally: &mut Tally, more: Tally) {
+    tally.refused_spans += more.refused_spans;
+    tally.refusal = tally.refusal.take().or(more.refusal);
+    tally.metric_points += more.metric_points;
+    tally.bad_texts += more.bad_texts;
+    tally.snake_case += more.snake_case;
+}
+
+fn broken(error: &serde_json::Error) -> Outcome {
+    match error.classify() {
+        Category::Eof => Outcome::Cut(format!("cut off: {error}")),
+        _ => Outcome::Bad(format!("not JSON: {error}")),
+    }
+}
+
+/// A line without what surrounds its text (field case B66).
+fn trim(line: &[u8]) -> &[u8] {
+    let line = skip_blank(line);
+    let end = line.iter().rposition(|byte| !matches!(byte, 0 | b' ' | b'\t' | b'\r' | b'\n'));
+    &line[..end.map_or(0, |last| last + 1)]
+}
+
+/// Whether a cut text looks like the first line of a document over several lines.
+fn may_go_on(line: &[u8]) -> bool {
+    matches!(line.last(), Some(b'{' | b'[' | b',' | b':'))
+}
+
+/// Counts brackets over lines, outside of texts in quotes.
+#[derive(Default)]
+struct Brackets {
+    depth: i64,
+    quoted: bool,
+}
+
+impl Brackets {
+    fn read(&mut self, line: &[u8]) {
+        let mut bytes = line.iter();
+        while let Some(byte) = bytes.next() {
+            match byte {
+                b'"' => self.quoted = !self.quoted,
+                b'\\' if self.quoted => {
+                    bytes.next();
+                }
+                b'{' | b'[' if !self.quoted => self.depth += 1,
+                b'}' | b']' if !self.quoted => self.depth -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn closed(&self) -> bool {
+        self.depth <= 0 && !self.quoted
+    }
+}

@@ -1,0 +1,272 @@
+//! End to end: the binary on a real pseudo-terminal, exported to by the OpenTelemetry SDK's own exporter.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use opentelemetry::trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The binary on a terminal of its own.
+struct Terminal {
+    screen: Arc<Mutex<vt100::Parser>>,
+    raw: Arc<Mutex<Vec<u8>>>,
+    keys: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    master: Option<Box<dyn MasterPty + Send>>,
+    /// Tells the reader to let go of its end.
+    gone: Arc<AtomicBool>,
+}
+
+impl Terminal {
+    fn start(args: &[&str], env: &[(&str, &str)]) -> Self {
+        let size = PtySize { rows: 30, cols: 140, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_reqtop"));
+        command.env_clear();
+        command.env("TERM", "xterm-256color");
+        env.iter().for_each(|(key, value)| command.env(key, value));
+        command.args(args);
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(size.rows, size.cols, 0)));
+        let raw = Arc::new(Mutex::new(Vec::new()));
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let keys = pair.master.take_writer().unwrap();
+        let (into_screen, into_raw) = (Arc::clone(&screen), Arc::clone(&raw));
+        let gone = Arc::new(AtomicBool::new(false));
+        let hung_up = Arc::clone(&gone);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 65536];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                if hung_up.load(Ordering::SeqCst) {
+                    return;
+                }
+                into_screen.lock().unwrap().process(&bytes[..count]);
+                into_raw.lock().unwrap().extend_from_slice(&bytes[..count]);
+            }
+        });
+        Self { screen, raw, keys, child, master: Some(pair.master), gone }
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until the screen satisfies `seen`, up to the deadline.
+    fn wait(&self, what: &str, seen: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            let text = self.text();
+            if seen(&text) {
+                return text;
+            }
+            assert!(begun.elapsed() < DEADLINE, "waited in vain for {what}:\n{text}");
+            std::thread::yield_now();
+        }
+    }
+
+    fn wait_for(&self, wanted: &str) -> String {
+        self.wait(wanted, |text| text.contains(wanted))
+    }
+
+    fn type_keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Waits until these bytes have been written to the terminal.
+    fn wait_for_bytes(&self, wanted: &str) {
+        let begun = Instant::now();
+        while !String::from_utf8_lossy(&self.raw.lock().unwrap()).contains(wanted) {
+            assert!(begun.elapsed() < DEADLINE, "never written: {wanted:?}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits for the end of the program; gives its exit status.
+    fn end(&mut self) -> u32 {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.exit_code();
+            }
+            assert!(begun.elapsed() < DEADLINE, "still running:\n{}", self.text());
+            std::thread::yield_now();
+        }
+    }
+
+    /// The bound addresses, as the header shows them.
+    fn addresses(&self) -> (SocketAddr, SocketAddr) {
+        let text = self.wait("the bound addresses", |text| text.contains("grpc 127.0.0.1:") && text.contains("http :"));
+        let number = |after: &str| -> u16 {
+            let rest = &text[text.find(after).unwrap() + after.len()..];
+            rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+        };
+        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        (at(number("grpc 127.0.0.1:")), at(number("http :")))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+const ANY: [&str; 4] = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+
+/// Sends one request's root and a worker's span below it, through the SDK.
+fn export(exporter: SpanExporter, request: &str, worker: &str, outcome: &str) {
+    let resource = Resource::builder_empty().with_service_name("dynamo-frontend").build();
+    let provider = SdkTracerProvider::builder().with_resource(resource).with_simple_exporter(exporter).build();
+    let tracer = provider.tracer("dynamo-frontend");
+    let text = |key: &'static str, value: &str| KeyValue::new(key, value.to_owned());
+    let http = tracer
+        .span_builder("http-request")
+        .with_kind(SpanKind::Internal)
+        .with_attributes([text("request_id", request), text("uri", "/v1/chat/completions")])
+        .start(&tracer);
+    let http = Context::new().with_span(http);
+    let root = tracer
+        .span_builder("request.lifecycle")
+        .with_attributes([
+            text("dynamo.request.id", request),
+            text("dynamo.request.terminal.outcome", outcome),
+            text("dynamo.lifecycle.mode", "core"),
+        ])
+        .start_with_context(&tracer, &http);
+    let root = http.with_span(root);
+    let mut route = tracer
+        .span_builder("kv_router.route_request")
+        .with_attributes([
+            text("request_id", request),
+            text("worker_id", worker),
+            text("dp_rank", "0"),
+            text("phase", "Aggregated"),
+            text("request.attempt", "0"),
+            text("request.outcome", "success"),
+        ])
+        .start_with_context(&tracer, &root);
+    route.set_status(Status::Unset);
+    route.end();
+    root.span().end();
+    http.span().end();
+    provider.shutdown().unwrap();
+}
+
+#[test]
+fn requests_from_the_sdk_appear_over_grpc_and_http() {
+    let mut terminal = Terminal::start(&ANY, &[]);
+    let (grpc, http) = terminal.addresses();
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async move {
+        let exporter = SpanExporter::builder().with_tonic().with_endpoint(format!("http://{grpc}")).build().unwrap();
+        // The simple processor exports on the calling thread, which must not be the runtime's.
+        tokio::task::spawn_blocking(move || export(exporter, "grpc-sdk", "7587890", "success")).await.unwrap();
+    });
+    terminal.wait_for("grpc-sdk");
+
+    for (protocol, request) in [(Protocol::HttpBinary, "http-pb"), (Protocol::HttpJson, "http-js")] {
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_protocol(protocol)
+            .with_endpoint(format!("http://{http}/v1/traces"))
+            .build()
+            .unwrap();
+        export(exporter, request, "42", "cancelled");
+        terminal.wait_for(request);
+    }
+    let text = terminal.wait_for("3 requests");
+    assert!(text.contains("success 1") && text.contains("cancelled 2"), "{text}");
+
+    terminal.type_keys("/worker:7587890\r");
+    let text = terminal.wait("the filtered list", |text| !text.contains("http-pb"));
+    assert!(text.contains("grpc-sdk"), "{text}");
+    terminal.type_keys("\r");
+    let text = terminal.wait_for("kv_router.route_request");
+    assert!(text.contains("http-request") && text.contains("request.lifecycle"), "{text}");
+    terminal.type_keys("q");
+    assert_eq!(terminal.end(), 0);
+    // The main screen, the cursor, plain pasting.
+    for code in ["\u{1b}[?1049l", "\u{1b}[?25h", "\u{1b}[?2004l"] {
+        terminal.wait_for_bytes(code);
+    }
+}
+
+#[test]
+fn no_colour_means_no_colour_codes() {
+    let mut terminal = Terminal::start(&["demo"], &[("NO_COLOR", "1")]);
+    terminal.wait("a finished request", |text| text.contains("✓ success"));
+    terminal.type_keys("q");
+    assert_eq!(terminal.end(), 0);
+    let raw = String::from_utf8_lossy(&terminal.raw.lock().unwrap()).into_owned();
+    for codes in raw.split("\u{1b}[").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+        rest[end..].starts_with('m').then_some(&rest[..end])
+    }) {
+        for code in codes.split(';').filter_map(|code| code.parse::<u32>().ok()) {
+            assert!(!matches!(code, 30..=38 | 40..=48 | 90..=107), "colour code {code}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_it_with_its_number() {
+    for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
+        let mut terminal = Terminal::start(&ANY, &[]);
+        terminal.addresses();
+        let pid = terminal.child.process_id().unwrap().to_string();
+        assert!(std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+        assert_eq!(terminal.end(), status, "SIG{signal}");
+        terminal.wait_for_bytes("\u{1b}[?1049l");
+    }
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it() {
+    let mut terminal = Terminal::start(&["demo"], &[]);
+    terminal.wait_for("spans/s");
+    terminal.gone.store(true, Ordering::SeqCst);
+    terminal.keys = Box::new(std::io::sink());
+    terminal.master = None;
+    terminal.end();
+}
+
+#[test]
+fn a_taken_port_is_one_line_and_leaves_nothing_open() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for option in ["--grpc", "--http"] {
+        let address = format!("127.0.0.1:{port}");
+        let other = if option == "--grpc" { "--http" } else { "--grpc" };
+        let mut terminal = Terminal::start(&[option, &address, other, "127.0.0.1:0"], &[]);
+        let status = terminal.end();
+        let text = terminal.wait_for(&port);
+        assert_eq!(status, 2);
+        assert!(
+            text.contains(option) && !String::from_utf8_lossy(&terminal.raw.lock().unwrap()).contains('\u{1b}'),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn without_a_terminal_it_says_so_quickly() {
+    use std::process::{Command, Stdio};
+    let begun = Instant::now();
+    let output = Command::new(env!("CARGO_BIN_EXE_reqtop")).args(ANY).stdin(Stdio::null()).output().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty(), "{:?}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1);
+}
