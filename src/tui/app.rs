@@ -19,7 +19,8 @@ use super::layers::live::Live;
 use super::layers::{Command, Env, Layer, Scene};
 use super::panes::footer;
 use super::screen::Screen;
-use super::theme::Theme;
+use super::theme::{Signs, Theme};
+use super::widgets::ascii::in_ascii;
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
@@ -283,7 +284,8 @@ impl<'a> App<'a> {
             }
             self.env.now_ns = self.frozen.as_ref().map_or(now_ns, |frozen| frozen.at_ns);
             let mut layers = std::mem::take(&mut self.layers);
-            let top = self.scene(live, vitals, |scene| header(scene.data, vitals, &self.meter, pace, now_ns));
+            let top = self
+                .scene(live, vitals, |scene| header(scene.data, vitals, &self.meter, pace, scene.env.window, now_ns));
             self.env.header = top;
             self.scene(live, vitals, |scene| layers.iter_mut().for_each(|layer| layer.refresh(scene)));
             self.layers = layers;
@@ -306,6 +308,9 @@ impl<'a> App<'a> {
             let last = Rect { y: area.bottom() - 1, height: 1, ..area };
             super::layers::clear(buf, last);
             footer::draw(buf, last, place, message, &self.theme);
+        }
+        if self.theme.signs() == Signs::Ascii {
+            in_ascii(buf);
         }
     }
 
