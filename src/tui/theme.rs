@@ -129,8 +129,7 @@ impl Theme {
             let look = looks.get(role).ok_or_else(|| format!("theme: the role {role} is missing"))?;
             look.style(&palette).map_err(|error| format!("theme: role {role}: {error}"))
         };
-        let mut theme =
-            Self { tones: Default::default(), roles: Default::default(), signs: Signs::default() };
+        let mut theme = Self { tones: Default::default(), roles: Default::default(), signs: Signs::default() };
         for (slot, (_, name)) in theme.tones.iter_mut().zip(Tone::ALL) {
             *slot = style(name)?;
         }

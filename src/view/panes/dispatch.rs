@@ -244,11 +244,12 @@ fn admission(rollup: &Rollup) -> Vec<Cell> {
         return vec![Cell::label("admission not recorded by this layout")];
     }
     let mut cells = vec![Cell::label("admission")];
-    let mut by_result: BTreeMap<&str, u64> = RESULTS.map(|result| (result, 0)).into_iter().collect();
-    by_result.insert("rejected", 0);
-    by_result.remove("cancelled");
+    let mut by_result: Vec<(&str, u64)> = vec![("accepted", 0), ("rejected", 0), ("failed", 0)];
     for ((result, _), count) in &admissions {
-        *by_result.entry(result).or_default() += count;
+        match by_result.iter_mut().find(|(known, _)| known == result) {
+            Some((_, sum)) => *sum += count,
+            None => by_result.push((result, *count)),
+        }
     }
     for (result, count) in by_result {
         cells.push(Cell::label(said(result, "no result")));
@@ -308,11 +309,12 @@ const WORKERS: [&str; 11] = [
     ">payload p50",
 ];
 
-/// A row per phase and worker; the bar is its share of the phase's attempts.
+/// A row per phase and worker; the longest bar of a phase is its busiest worker.
 fn workers(of: &Dispatches, known: &Known<'_, Dispatches>) -> Vec<Vec<Cell>> {
-    let mut of_phase: BTreeMap<Phase, u64> = BTreeMap::new();
+    let mut most: BTreeMap<Phase, u64> = BTreeMap::new();
     for ((phase, _), worker) in &of.by_worker {
-        *of_phase.entry(*phase).or_default() += worker.count;
+        let most = most.entry(*phase).or_default();
+        *most = worker.count.max(*most);
     }
     of.by_worker
         .iter()
@@ -334,7 +336,7 @@ fn workers(of: &Dispatches, known: &Known<'_, Dispatches>) -> Vec<Vec<Cell>> {
                 Cell::new(worker.short(), Tone::Plain).finding(term("")),
                 Cell::new(phase.word(), Tone::of_phase(*phase)),
                 Cell::count(counts.count, Tone::Plain),
-                Cell::new("", Tone::of_phase(*phase)).bar(counts.count, of_phase[phase]),
+                Cell::new("", Tone::of_phase(*phase)).bar(counts.count, most[phase]),
                 result(accepted),
                 result("cancelled"),
                 result("failed"),
@@ -397,7 +399,7 @@ fn plots(rollup: &Rollup, of: &Dispatches, known: &Known<'_, Dispatches>, room: 
     plots
 }
 
-/// The quickest and slowest of a worker, for other panes.
+/// What the attempts of a worker came to, for other panes.
 pub(super) fn of_worker(rollup: &Rollup, worker: Worker) -> Counts {
     let mut counts = Counts::default();
     for dispatches in [&rollup.dispatch, &rollup.dispatch_inferred] {

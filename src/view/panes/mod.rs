@@ -52,6 +52,15 @@ impl PaneId {
     /// Those of the first screen.
     pub const FIRST: [Self; 4] = [Self::Queue, Self::Selection, Self::Dispatch, Self::Streaming];
 
+    /// The number that its key has.
+    pub fn number(self) -> usize {
+        match Self::ALL.iter().position(|(id, _)| *id == self) {
+            // 5 is the request list.
+            Some(at) if at >= Self::FIRST.len() => at + 2,
+            at => at.unwrap_or(0) + 1,
+        }
+    }
+
     /// Its title.
     pub fn title(self) -> &'static str {
         Self::ALL.iter().find(|(id, _)| *id == self).map_or("", |(_, title)| title)

@@ -53,7 +53,9 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
         summary += &format!(" · {vanished} vanished");
     }
     let busiest = rollup.workers.iter().map(|(_, life)| life.in_flight).max().unwrap_or(0);
-    let table = rows.iter().map(|(gone, phases, worker)| row(rollup, seen, *worker, phases, *gone, busiest)).collect();
+    let most = rows.iter().map(|(.., worker)| Chosen::of(rollup, *worker).share).fold(0.0, f64::max);
+    let scale = (busiest, if most > 0.0 { most } else { 1.0 });
+    let table = rows.iter().map(|(gone, phases, worker)| row(rollup, seen, *worker, phases, *gone, scale)).collect();
     let mut block = Block::table(0, &TITLES, table);
     narrow(&mut block, room);
     if rows.is_empty() {
@@ -87,7 +89,7 @@ fn narrow(block: &mut Block, room: Room) {
     }
 }
 
-fn row(rollup: &Rollup, seen: &Seen<'_>, worker: Worker, phases: &[Phase], gone: bool, busiest: u64) -> Vec<Cell> {
+fn row(rollup: &Rollup, seen: &Seen<'_>, worker: Worker, phases: &[Phase], gone: bool, scale: (u64, f64)) -> Vec<Cell> {
     let default = Default::default();
     let life = rollup.workers.get(worker).unwrap_or(&default);
     let counts = of_worker(rollup, worker);
@@ -111,10 +113,10 @@ fn row(rollup: &Rollup, seen: &Seen<'_>, worker: Worker, phases: &[Phase], gone:
         Cell::new(name, name_tone).finding_any(life.requests, named.clone()),
         Cell::new(if words.is_empty() { "–".into() } else { words.join(", ") }, tone),
         Cell::count(life.in_flight, Tone::Running).finding_any(life.in_flight, terms::worker("at", worker)),
-        Cell::new("", Tone::Running).bar(life.in_flight, busiest),
+        Cell::new("", Tone::Running).bar(life.in_flight, scale.0),
         Cell::count(life.requests, Tone::Plain).finding_any(life.requests, named.clone()),
         Cell::count(chosen.count, Tone::Plain).finding_any(chosen.count, terms::worker("selected.worker", worker)),
-        Cell { mark: Mark::Bar(chosen.share), ..Cell::new(percent(chosen.share), Tone::Accent) },
+        Cell { mark: Mark::Bar(chosen.share / scale.1), ..Cell::new(percent(chosen.share), Tone::Accent) },
         mean(chosen.won_by),
         mean(chosen.lost_by),
         mean(chosen.paid),
