@@ -3,6 +3,7 @@
 //! Owns: the shapes of `reqtop report` and `reqtop export`, as data and as text. Keeps out: how data came in, and
 //! counting (`store::rollup`).
 
+pub mod check;
 pub mod export;
 mod sections;
 mod text;
