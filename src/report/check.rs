@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::checks::load::{Class, Comparison, LoadList, compare};
 use crate::checks::{ALL, Answer, CheckId, Level};
-use crate::query::{OnDemand, Query};
+use crate::query::Query;
 use crate::store::{Store, Violation};
 
 /// The version of the JSON.
@@ -314,8 +314,7 @@ fn escaped(text: &str) -> String {
 }
 
 fn expect(store: &Store, expectation: &Expectation) -> ExpectationRow {
-    let matches = |key, facts: &_| expectation.query.matches(facts, &OnDemand::new(|| store.request(key)));
-    let found = store.requests().filter(|(key, facts)| matches(*key, facts)).count() as u64;
+    let found = store.requests().filter(|(key, _)| store.matches(&expectation.query, *key)).count() as u64;
     ExpectationRow {
         expect: expectation.text.clone(),
         found,
@@ -327,7 +326,7 @@ fn expect(store: &Store, expectation: &Expectation) -> ExpectationRow {
 fn count_load(checks: &mut [CheckRow], comparison: &Comparison) {
     let Some(row) = checks.iter_mut().find(|row| row.id == "load.count") else { return };
     let unequal = comparison.unequal_counts();
-    (row.holds, row.violated) = if unequal.is_empty() { (1, 0) } else { (0, 1) };
+    (row.holds, row.violated, row.unknown) = if unequal.is_empty() { (1, 0, 0) } else { (0, 1, 0) };
     row.violations.extend(unequal.iter().map(|(phase, outcome, client, root)| ViolationRow {
         level: Level::Error.word(),
         request_id: String::new(),

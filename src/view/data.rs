@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 
 use super::filter::Filter;
+use crate::checks::Answers;
 use crate::lifecycle::facts::{Facts, State};
 use crate::lifecycle::request::{RequestKey, RequestView};
-use crate::store::{Counts, Standing, Store};
+use crate::query::Query;
+use crate::store::{Checked, Counts, Standing, Store};
 
 /// What screens read.
 pub trait Data {
@@ -32,6 +34,12 @@ pub trait Data {
     fn request(&self, key: RequestKey) -> Option<RequestView<'_>>;
     /// What the key means now, after joins.
     fn resolve(&self, key: RequestKey) -> Option<RequestKey>;
+    /// Whether a filter means this request.
+    fn matches(&self, query: &Query, key: RequestKey) -> bool;
+    /// What the checks say of it; `None` while it has not been asked.
+    fn answers(&self, key: RequestKey) -> Option<&Answers>;
+    /// What the checks have said of all requests.
+    fn checked(&self) -> &Checked;
 }
 
 /// See [`Data::passing`].
@@ -73,6 +81,15 @@ impl Data for Store {
     }
     fn resolve(&self, key: RequestKey) -> Option<RequestKey> {
         self.resolve(key)
+    }
+    fn matches(&self, query: &Query, key: RequestKey) -> bool {
+        self.matches(query, key)
+    }
+    fn answers(&self, key: RequestKey) -> Option<&Answers> {
+        self.answers(key)
+    }
+    fn checked(&self) -> &Checked {
+        self.checked()
     }
 }
 
@@ -152,6 +169,15 @@ impl Data for FrozenData<'_> {
             request.facts = facts;
         }
         Some(request)
+    }
+    fn matches(&self, query: &Query, key: RequestKey) -> bool {
+        self.now.matches(query, key)
+    }
+    fn answers(&self, key: RequestKey) -> Option<&Answers> {
+        self.now.answers(key)
+    }
+    fn checked(&self) -> &Checked {
+        self.now.checked()
     }
     fn resolve(&self, key: RequestKey) -> Option<RequestKey> {
         if self.frozen.facts.contains_key(&key) { Some(key) } else { self.now.resolve(key) }

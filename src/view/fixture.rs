@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::data::Data;
+use crate::checks::Answers;
 use crate::lifecycle::body::{Attr, Code, Head, Pieces, Writer};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::context::{self, Resource, Scope};
@@ -12,7 +13,8 @@ use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
 use crate::lifecycle::stage::*;
-use crate::store::{Counts, Standing};
+use crate::query::{OnDemand, Query};
+use crate::store::{Checked, Counts, Standing};
 
 pub const MS: u64 = 1_000_000;
 /// The fixture's present.
@@ -105,6 +107,7 @@ pub struct Fixture {
     order: Vec<RequestKey>,
     pub version: u64,
     pub counts: Counts,
+    checked: Checked,
 }
 
 impl Default for Fixture {
@@ -118,6 +121,7 @@ impl Default for Fixture {
             order: Vec::new(),
             version: 1,
             counts: Counts::default(),
+            checked: Checked::default(),
         }
     }
 }
@@ -185,6 +189,15 @@ impl Fixture {
 }
 
 impl Data for Fixture {
+    fn matches(&self, query: &Query, key: RequestKey) -> bool {
+        self.facts(key).is_some_and(|facts| query.matches(facts, &OnDemand::new(|| self.request(key))))
+    }
+    fn answers(&self, _: RequestKey) -> Option<&Answers> {
+        None
+    }
+    fn checked(&self) -> &Checked {
+        &self.checked
+    }
     fn version(&self) -> u64 {
         self.version
     }
