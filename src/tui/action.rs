@@ -15,15 +15,18 @@ pub enum Place {
     Menu,
     /// The key help.
     Help,
+    /// The checks pane.
+    Checks,
     /// The filter line, where characters are text.
     FilterLine,
 }
 
 impl Place {
     /// Every place with its name.
-    pub const ALL: [(Self, &'static str); 6] = [
+    pub const ALL: [(Self, &'static str); 7] = [
         (Self::Live, "first screen"),
         (Self::Request, "request screen"),
+        (Self::Checks, "checks"),
         (Self::Reader, "long texts"),
         (Self::Menu, "menus"),
         (Self::Help, "this help"),
@@ -48,6 +51,7 @@ pub enum Action {
     CopyTrace,
     CopySpan,
     Notices,
+    Checks,
     Up,
     Down,
     Left,
@@ -104,7 +108,7 @@ macro_rules! actions {
 }
 
 actions! {
-    Open "open" ["Enter"] "open" "open the request; read the whole value; choose" in [Live Request Menu];
+    Open "open" ["Enter"] "open" "open the request; read the whole value; choose" in [Live Request Menu Checks];
     Accept "accept" ["Enter"] "keep" "keep the filter" in [FilterLine];
     Complete "complete" ["Tab"] "complete" "take the completion" in [FilterLine];
     Filter "filter" ["/" "F3" "F4"] "filter" "edit the filter" in [Live];
@@ -115,33 +119,34 @@ actions! {
     EraseNext "erase.next" ["Del"] "" "erase the character under the cursor" in [FilterLine];
     EraseWord "erase.word" ["C-w"] "" "erase the word before" in [FilterLine];
     Pause "pause" ["p" "Space"] "pause" "freeze what is shown, or go on; data still comes in" in [Live Request];
-    Sort "sort" ["s" "F6" ">"] "sort" "choose the column to sort by; the same one again turns it round" in [Live];
+    Sort "sort" ["s" "F6" ">"] "sort" "choose the column to sort by; the same one again turns it round; on the checks, the violated ones first" in [Live Checks];
     Reverse "reverse" ["S" "I"] "" "turn the order round" in [Live];
     Follow "follow" ["f"] "follow" "follow the first row, or hold the chosen request" in [Live];
     NextPart "next.part" ["Tab"] "part" "go to the next part" in [Request];
     PrevPart "previous.part" ["S-Tab"] "" "go to the part before" in [Request];
     Left "fold" ["←" "h" "-"] "fold" "fold the span, or go to its parent; in a text, one left" in [Request FilterLine];
     Right "unfold" ["→" "l" "+"] "" "unfold the span; in a text, one right" in [Request FilterLine];
-    Raw "raw" ["v"] "raw" "show the span as OTLP JSON" in [Request];
+    Raw "raw" ["v"] "raw" "show the span as OTLP JSON; of a check, its latest violation whole" in [Request Checks];
     Copy "copy" ["y"] "copy id" "copy the request id; in a long text, the text" in [Live Request Reader];
     CopyTrace "copy.trace" ["Y"] "" "copy the trace id" in [Live Request];
     CopySpan "copy.span" ["u"] "" "copy the span id" in [Request];
+    Checks "checks" ["c" "K"] "checks" "what the checks say: of all requests, on a request of this one" in [Live Request];
     Notices "notices" ["!"] "" "read the notices: bad input, odd paths" in [Live];
-    Up "up" ["↑" "k"] "" "one up" in [Live Request Reader Menu Help FilterLine];
-    Down "down" ["↓" "j"] "" "one down" in [Live Request Reader Menu Help FilterLine];
-    HalfUp "half.up" ["C-u"] "" "half a screen up" in [Live Request Reader Help];
-    HalfDown "half.down" ["C-d"] "" "half a screen down" in [Live Request Reader Help];
-    PageUp "page.up" ["PgUp" "C-b"] "" "a screen up" in [Live Request Reader Menu Help];
-    PageDown "page.down" ["PgDn" "C-f"] "" "a screen down" in [Live Request Reader Menu Help];
-    Top "top" ["g" "Home"] "" "to the top" in [Live Request Reader Menu Help FilterLine];
-    Bottom "bottom" ["G" "End"] "" "to the bottom" in [Live Request Reader Menu Help FilterLine];
+    Up "up" ["↑" "k"] "" "one up" in [Live Request Checks Reader Menu Help FilterLine];
+    Down "down" ["↓" "j"] "" "one down" in [Live Request Checks Reader Menu Help FilterLine];
+    HalfUp "half.up" ["C-u"] "" "half a screen up" in [Live Request Checks Reader Help];
+    HalfDown "half.down" ["C-d"] "" "half a screen down" in [Live Request Checks Reader Help];
+    PageUp "page.up" ["PgUp" "C-b"] "" "a screen up" in [Live Request Checks Reader Menu Help];
+    PageDown "page.down" ["PgDn" "C-f"] "" "a screen down" in [Live Request Checks Reader Menu Help];
+    Top "top" ["g" "Home"] "" "to the top" in [Live Request Checks Reader Menu Help FilterLine];
+    Bottom "bottom" ["G" "End"] "" "to the bottom" in [Live Request Checks Reader Menu Help FilterLine];
     NextRequest "next" ["n"] "next" "the next request of the list" in [Request];
     PrevRequest "previous" ["N"] "" "the request before it in the list" in [Request];
-    Help "help" ["?" "F1"] "help" "all keys" in [Live Request Reader Menu];
-    Back "back" ["Esc"] "back" "close one level; on the first screen, take the filter off" in [Live Request Reader Menu Help FilterLine];
-    Redraw "redraw" ["C-l"] "" "draw everything anew" in [Live Request Reader Menu Help FilterLine];
-    Suspend "suspend" ["C-z"] "" "stop, until fg" in [Live Request Reader Menu Help FilterLine];
-    Quit "quit" ["q" "F10" "C-c"] "quit" "end the program" in [Live Request Reader Menu Help FilterLine];
+    Help "help" ["?" "F1"] "help" "all keys" in [Live Request Checks Reader Menu];
+    Back "back" ["Esc"] "back" "close one level; on the first screen, take the filter off" in [Live Request Checks Reader Menu Help FilterLine];
+    Redraw "redraw" ["C-l"] "" "draw everything anew" in [Live Request Checks Reader Menu Help FilterLine];
+    Suspend "suspend" ["C-z"] "" "stop, until fg" in [Live Request Checks Reader Menu Help FilterLine];
+    Quit "quit" ["q" "F10" "C-c"] "quit" "end the program" in [Live Request Checks Reader Menu Help FilterLine];
 }
 
 impl Action {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::checks::Checks;
 use super::help::Help;
 use super::reader::Reader;
 use super::request::RequestLayer;
@@ -133,6 +134,7 @@ impl Layer for Live {
             }
             Action::Copy => return self.copy(scene, false),
             Action::CopyTrace => return self.copy(scene, true),
+            Action::Checks => return vec![Command::Push(Box::new(Checks::default()))],
             Action::Notices => {
                 let text = scene.vitals.notices.join("\n");
                 let text = if text.is_empty() { "nothing to tell".to_owned() } else { text };

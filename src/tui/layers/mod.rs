@@ -3,6 +3,7 @@
 //! A layer changes its state when an action comes and when it is refreshed with data; drawing changes nothing. What
 //! concerns others (the filter, the pause, the clipboard, the stack itself) it asks for with a [`Command`].
 
+pub mod checks;
 pub mod filter_line;
 pub mod help;
 pub mod live;
