@@ -89,6 +89,9 @@ pub struct Look {
     /// The theme: `terminal` or `light`.
     #[arg(long, value_name = "NAME", env = "REQTOP_THEME", default_value = "terminal")]
     pub theme: Option<String>,
+    /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
+    #[arg(long, env = "REQTOP_ASCII")]
+    pub ascii: bool,
     /// Show only requests that match this filter at first.
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,

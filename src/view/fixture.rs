@@ -1,8 +1,9 @@
 //! Requests built by hand, for the tests of views and screens: a small store without ingest.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::data::Data;
+use super::data::{Data, Seen};
 use crate::checks::Answers;
 use crate::lifecycle::body::{Attr, Code, Head, Pieces, Writer};
 use crate::lifecycle::catalogue::Field;
@@ -14,6 +15,7 @@ use crate::lifecycle::record::Record;
 use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
 use crate::lifecycle::stage::*;
 use crate::query::{OnDemand, Query};
+use crate::store::rollup::Rollup;
 use crate::store::{Checked, Counts, Standing};
 
 pub const MS: u64 = 1_000_000;
@@ -223,6 +225,12 @@ impl Data for Fixture {
     }
     fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_> {
         Box::new(self.order.iter().rev().map(|key| (*key, &self.requests[key].facts)))
+    }
+    fn seen(&self) -> Seen<'_> {
+        let mut rollup = Rollup::default();
+        self.requests.values().for_each(|request| rollup.add(&request.facts));
+        let newest = Box::new(self.order.iter().rev().copied());
+        Seen { rollup: Cow::Owned(rollup), window_ns: None, until_ns: NOW, whole: true, newest }
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {
         self.requests.get(&key).map(|request| &request.facts)

@@ -13,7 +13,10 @@ pub mod index;
 pub mod list;
 pub mod otlp_json;
 pub mod outcomes;
+pub mod panes;
 pub mod request;
+pub mod story;
+pub mod window;
 
 #[cfg(test)]
 pub(crate) mod fixture;
