@@ -74,7 +74,7 @@ impl<'a> Case<'a> {
         let mut seen = [0u64; 4];
         for (index, attr) in span.body.attrs().enumerate() {
             let Attr { field, key, value } = attr;
-            let hash = key.bytes().fold(key.len() as u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+            let hash = sketch(key);
             let (word, bit) = ((hash >> 6 & 3) as usize, 1 << (hash & 63));
             if seen[word] & bit != 0
                 && span.body.attrs().take(index).any(|other| other.key == key)
@@ -243,6 +243,17 @@ impl<'c> Span<'c> {
     pub fn pool(self) -> Phase {
         Phase::of(self.text(Field::Pool))
     }
+}
+
+/// A rough hash of a key: equal keys have equal ones. Keys of one span differ at their ends.
+fn sketch(key: &str) -> u32 {
+    let bytes = key.as_bytes();
+    let from_end = |back: usize| bytes.len().checked_sub(back).map_or(0, |at| u32::from(bytes[at]));
+    let mixed = (bytes.len() as u32).wrapping_mul(131)
+        ^ from_end(1).wrapping_mul(0x9e37)
+        ^ from_end(2).wrapping_mul(0x85eb)
+        ^ from_end(4).wrapping_mul(0xc2b2);
+    mixed ^ mixed >> 8
 }
 
 /// A value as it stands in a sentence.

@@ -267,3 +267,88 @@ fn success(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Scene;
+    use super::*;
+
+    const DISPATCH: &str = "request.dispatch";
+    const RESULT: &str = "dynamo.dispatch.result";
+
+    #[test]
+    fn facts() {
+        let id = "dispatch.facts";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().without(DISPATCH, "dynamo.dispatch.route").violates(id, "no dynamo.dispatch.route");
+        let worker = "dynamo.dispatch.destination.worker.id";
+        Scene::aggregated().without(DISPATCH, worker).violates(id, worker);
+        Scene::aggregated().set(DISPATCH, "dynamo.component", "router").violates(id, "component router");
+        Scene::aggregated().without(DISPATCH, RESULT).violates_at(id, Level::Warning, "no dynamo.dispatch.result");
+        let cancelled = Scene::aggregated().set(DISPATCH, RESULT, "cancelled").ended("cancelled");
+        cancelled.without(DISPATCH, worker).unknown(id, Why::Unsaid);
+        Scene::base().unknown(id, Why::Layout);
+    }
+
+    #[test]
+    fn selection() {
+        let (id, rank) = ("dispatch.selection", "dynamo.dispatch.destination.dp.rank");
+        Scene::disaggregated().holds(id);
+        Scene::disaggregated().set("request.dispatch#2", rank, 1).violates(id, ":1 for decode, router.selection");
+        Scene::aggregated()
+            .set("router.selection", "dynamo.router.pool.role", "prefill")
+            .violates(id, "from pool prefill");
+        Scene::aggregated().times("router.selection", 1_300, 1_350).violates(id, "without an earlier selection");
+        Scene::aggregated().drop("router.selection").violates(id, "without an earlier selection");
+        Scene::aggregated().without("router.selection", "dynamo.router.selected.worker.id").unknown(id, Why::Unsaid);
+        Scene::aggregated().set(DISPATCH, RESULT, "failed").ended("rejected").unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn one_to_one() {
+        let id = "dispatch.one-to-one";
+        Scene::disaggregated().holds(id);
+        Scene::migrated().holds(id);
+        Scene::draft().holds(id);
+        Scene::aggregated().alone("router.selection").holds(id);
+        Scene::aggregated().again("router.queue").violates(id, "2 queue exits, 1 made selections and 1 dispatches");
+        let undispatched = Scene::disaggregated().drop(DISPATCH);
+        undispatched.violates(id, "1 made selections and 0 dispatches of the prefill leg in attempt 0");
+        undispatched.ended("cancelled").violates_at(id, Level::Warning, "prefill leg");
+        Scene::aggregated().drop("router.queue").lose("kv_router.schedule").unknown(id, Why::Lost);
+        Scene::rejected().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn attempts() {
+        let (id, retry) = ("dispatch.attempts", "migration.is_retry");
+        Scene::migrated().holds(id);
+        Scene::migrated().set("kv_router.route_request#2", retry, false).violates(id, "is_retry false in attempt 1");
+        Scene::migrated().drop("kv_router.select_worker").drop(DISPATCH).violates(id, "attempt 0 never came");
+        Scene::migrated().set("request.dispatch#2", "dynamo.request.attempt", 0).violates(id, "expected one per phase");
+        Scene::base().holds(id);
+        Scene::migrated().lose("kv_router.route_request#2").unknown(id, Why::Lost);
+        Scene::rejected().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn legs() {
+        let id = "dispatch.legs";
+        Scene::disaggregated().holds(id);
+        Scene::disaggregated().drop(DISPATCH).violates(id, "without a prefill dispatch");
+        Scene::aggregated().unknown(id, Why::NotHere);
+        Scene::draft().unknown(id, Why::Layout);
+    }
+
+    #[test]
+    fn success() {
+        let id = "dispatch.success";
+        Scene::disaggregated().holds(id);
+        Scene::disaggregated()
+            .set("request.dispatch#2", RESULT, "failed")
+            .violates(id, "is failed in a successful request");
+        Scene::disaggregated().set(DISPATCH, RESULT, "failed").holds(id);
+        Scene::aggregated().without(DISPATCH, RESULT).unknown(id, Why::Unsaid);
+        Scene::aggregated().ended("cancelled").unknown(id, Why::NotHere);
+    }
+}
