@@ -44,6 +44,7 @@ impl Store {
 
     fn evict_request(&mut self, key: RequestKey) {
         let Some(gone) = self.take_request(key, None) else { return };
+        self.keep_violations(key, &gone);
         self.counts.requests_evicted += 1;
         self.counts.records_evicted += gone.records.len() as u64;
         for slot in gone.traces {

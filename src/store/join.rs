@@ -101,6 +101,7 @@ impl Store {
             records: Vec::new(),
             told: Told::default(),
             facts: Facts::default(),
+            asked: super::check::Asked::default(),
             aliases: Vec::new(),
             inferred: false,
             dirty: false,
@@ -133,6 +134,7 @@ impl Store {
     fn absorb(&mut self, one: RequestKey, other: RequestKey) -> RequestKey {
         let (into, from) = (one.min(other), one.max(other));
         let Some(mut gone) = self.take_request(from, Some(into)) else { return into };
+        self.uncount_answers(&gone);
         for slot in &gone.traces {
             for group in &mut self.traces[*slot as usize].groups {
                 if group.key == from {
@@ -156,7 +158,9 @@ impl Store {
 
     /// Lets a request go without eviction: it was joined into `heir`, or nothing of it is left.
     pub(super) fn forget_request(&mut self, key: RequestKey, heir: Option<RequestKey>) {
-        self.take_request(key, heir);
+        if let Some(gone) = self.take_request(key, heir) {
+            self.uncount_answers(&gone);
+        }
     }
 
     /// Takes a request out of every index. Its rows stay where they are.
@@ -165,6 +169,7 @@ impl Store {
         self.uncount(key, &gone);
         self.accounted -= gone.accounted;
         self.unlist(key, &gone.rid);
+        self.checked.run.forget(key, &gone.rid);
         let aliases = std::mem::take(&mut gone.aliases);
         for alias in aliases.into_iter().chain([key]) {
             match heir.and_then(|heir| Some((heir, self.requests.get_mut(&heir)?))) {

@@ -5,6 +5,7 @@
 //! requests are one (`join`), their facts (`settle`), and what must go (`evict`). Owns: everything kept, and the
 //! account of its bytes. Keeps out: sources, clocks (time is an argument), screens.
 
+mod check;
 mod evict;
 mod group;
 mod ingest;
@@ -30,6 +31,7 @@ use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::packed;
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
+pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
 pub use lens::Lens;
 use trace::Trace;
@@ -150,6 +152,7 @@ struct Request {
     records: Vec<Record>,
     told: Told,
     facts: Facts,
+    asked: check::Asked,
     /// Keys of requests that were joined into it.
     aliases: Vec<RequestKey>,
     /// Joined from several traces by its id alone.
@@ -196,6 +199,7 @@ pub struct Store {
     full: bool,
     lost_checked_ns: u64,
     lens: Lens,
+    checked: Checked,
 }
 
 impl Store {
@@ -228,6 +232,7 @@ impl Store {
             full: false,
             lost_checked_ns: 0,
             lens: Lens::default(),
+            checked: Checked::default(),
         }
     }
 
@@ -259,7 +264,8 @@ impl Store {
 
     /// Bytes held, over everything kept.
     pub fn memory(&self) -> usize {
-        self.accounted + self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory()
+        let tables = self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory();
+        self.accounted + tables + self.checked.run.memory()
     }
 
     /// The limits it was made with.

@@ -80,6 +80,7 @@ impl Store {
         for slot in request.traces.clone() {
             self.account_trace(slot as usize);
         }
+        self.plan_checks(key, now_ns);
     }
 
     /// Requests in flight that have been silent for too long count as lost.
@@ -117,7 +118,11 @@ impl Store {
 
 /// The bytes of a request beside its traces: itself, its place in the map, its facts and records.
 fn size_of_request(request: &Request) -> usize {
-    size_of::<Request>() + 64 + request.facts.heap_size() + request.records.iter().map(Record::size).sum::<usize>()
+    size_of::<Request>()
+        + 64
+        + request.facts.heap_size()
+        + request.asked.size()
+        + request.records.iter().map(Record::size).sum::<usize>()
 }
 
 fn count(standing: &mut Standing, facts: &Facts, add: bool) {
