@@ -3,6 +3,7 @@
 use super::case::{Asked, Case, named, said, same_worker};
 use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
 use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::facts::Marks;
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::{Phase, Stage};
 
@@ -41,6 +42,10 @@ fn present(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     if let Some(root) = case.root() {
         if !case.succeeded() {
             return;
+        }
+        // A record names only the id: of two requests that share one, it may be the other's.
+        if !recorded && case.facts.marks.has(Marks::SHARED_ID) {
+            return asked.unknown(Why::NoRecord);
         }
         // Whether records are written at all: this request's others, or other requests'.
         if recorded || !case.view.records.is_empty() || case.around.has_records() {
@@ -227,7 +232,7 @@ fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let serves = |of: Phase| of == phase || of == Phase::Aggregated || of == Phase::Unknown;
         let legs = || case.facts.legs.iter().filter(|leg| serves(leg.phase));
         let went = || legs().filter_map(|leg| leg.dispatch.as_ref()?.worker);
-        let Some(last) = went().last() else {
+        let Some(last) = went().next_back() else {
             asked.unknown(Why::Unsaid);
             continue;
         };

@@ -204,7 +204,9 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let frontend = 2 + usize::from(streaming);
     let expected = frontend + per_leg * legs;
     let further = dispatched.saturating_sub(legs);
-    let count = case.lifecycle().count();
+    // Advisory selections are no part of a leg.
+    let advisory = |span: Span<'_>| case.up(span).is_some_and(|above| above.view.stage == Stage::Advisory);
+    let count = case.lifecycle().filter(|span| !advisory(*span)).count();
     let fits = if further == 0 { count == expected } else { count >= expected + 3 * further };
     let say = || {
         let more =
