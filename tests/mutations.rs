@@ -8,14 +8,18 @@ use std::path::PathBuf;
 
 use reqtop::checks::load::{Class, LoadList, aiperf, compare};
 use reqtop::checks::{self, Answer, Answers, Learned, Level, Moment, Run};
+use reqtop::demo::{self, Cluster, Settings};
 use reqtop::lifecycle::record::Record;
 use reqtop::lifecycle::request::RequestKey;
+use reqtop::lifecycle::stage::Mode;
 use reqtop::pipeline::take_in;
 use reqtop::source::file::{self, Input, Problem, Progress, Sink};
 use reqtop::source::intake::{Body, Payload, Receipt, Refusal, Signal};
 use reqtop::source::otlp::json::{Shape, transcode};
 use reqtop::store::{Limits, Store};
 use serde_json::Value as Json;
+
+const START_NS: u64 = 1_796_003_500_000_000_000;
 
 fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -178,6 +182,40 @@ fn evidence_captures_hold() {
             }
         }
         eprintln!("{name} {held:?}");
+    }
+}
+
+/// The simulated cluster, disaggregated in investigation mode and aggregated in core mode: past lost workers,
+/// migrations, rejections and departures.
+#[test]
+fn a_simulated_cluster_without_faults_violates_nothing() {
+    for (aggregated, mode) in [(false, Mode::Investigation), (true, Mode::Core)] {
+        let mut cluster = Cluster::new(&Settings { seed: 5, aggregated, mode, ..Settings::default() }, START_NS);
+        let mut fed = Fed::new();
+        let mut deliveries = cluster.advance(START_NS + 90_000_000_000);
+        deliveries.extend(cluster.drain());
+        for delivery in deliveries {
+            let signal = match delivery.signal {
+                demo::Signal::Traces => Signal::Traces,
+                demo::Signal::Logs => Signal::Logs,
+            };
+            fed.payload(Payload::otlp(signal, delivery.body)).unwrap();
+        }
+        fed.0.finish(1);
+        let begun = std::time::Instant::now();
+        let answers = fed.answers();
+        eprintln!("{} requests in {:?}", answers.len(), begun.elapsed());
+        let mut wrong = BTreeMap::new();
+        for (_, answers) in answers.iter().filter(|(_, answers)| answers.violated()) {
+            for id in violated(answers) {
+                let (count, first) = wrong.entry(id).or_insert((0, sentences(answers)));
+                *count += 1;
+                let _ = first;
+            }
+        }
+        let all: String =
+            wrong.iter().map(|(id, (count, first))| format!("{id} {count} times, first:{first}\n")).collect();
+        assert!(wrong.is_empty(), "\n{all}");
     }
 }
 

@@ -121,6 +121,8 @@ struct Seen {
     record_end_ns: Option<u64>,
     evidence: bool,
     router: bool,
+    /// A stage carries its state, which the base layout never records.
+    staged: bool,
 }
 
 impl Seen {
@@ -128,7 +130,9 @@ impl Seen {
         match (self.evidence, self.router) {
             (true, _) => Layout::Evidence,
             (false, true) => Layout::Draft,
-            _ => Layout::Base,
+            // Refused before any router was asked, the stages alone tell.
+            (false, false) if self.staged => Layout::Evidence,
+            (false, false) => Layout::Base,
         }
     }
 
@@ -183,6 +187,7 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
                     _ => {}
                 }
             }
+            seen.staged |= !read.outcome.is_empty() || !read.checkpoint.is_empty();
             facts.preprocessing.get_or_insert(read);
         }
         Stage::Streaming => {
@@ -200,6 +205,7 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
                     _ => {}
                 }
             }
+            seen.staged |= !read.outcome.is_empty() || read.events.is_some();
             facts.streaming = Some(true);
             facts.stream.get_or_insert(read);
         }

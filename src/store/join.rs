@@ -227,7 +227,9 @@ impl Store {
     }
 
     /// Takes in a record: joined to its request, which it may be the first sign of.
-    pub(super) fn take_record(&mut self, record: &Record, now_ns: u64) {
+    /// `times` says how often it has stood in this delivery so far: a delivery that comes again is a duplicate, a record
+    /// that stands twice in one was written twice and is kept twice.
+    pub(super) fn take_record(&mut self, record: &Record, times: usize, now_ns: u64) {
         if record.request_id.is_empty() {
             if self.loose.iter().rev().take(256).any(|other| other.raw == record.raw) {
                 self.counts.records_duplicate += 1;
@@ -243,7 +245,7 @@ impl Store {
             None => self.new_request(record.request_id.clone(), now_ns),
         };
         let Some(request) = self.requests.get_mut(&key) else { return };
-        if request.records.iter().any(|other| other.raw == record.raw) {
+        if request.records.iter().filter(|other| other.raw == record.raw).count() >= times {
             self.counts.records_duplicate += 1;
             return;
         }

@@ -4,13 +4,15 @@
 //! for the whole store; [`Lens::is_whole`] says when nothing is left to ask. Owns: which requests are in the set. Keeps
 //! out: what the filter means (`query`), what is counted (`rollup`).
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use super::rollup::Rollup;
 use super::{Map, Request, Store, Tables, read};
+use crate::checks::{self, Answers};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::{RequestKey, RequestView};
-use crate::query::{OnDemand, Query};
+use crate::query::{self, Lazy, Query};
 use crate::store::trace::Trace;
 
 /// How many requests are asked at one refresh when their facts are enough.
@@ -46,6 +48,28 @@ struct Held {
     before: RequestKey,
     /// Those that had not ended. Ended ones hardly ever change and are read as they are.
     open: Map<RequestKey, Facts>,
+}
+
+/// A request as filters ask it: its spans when they are wanted, and what the checks say of it.
+struct Asking<'a, F> {
+    make: F,
+    view: OnceCell<Option<RequestView<'a>>>,
+    answers: Option<&'a Answers>,
+}
+
+impl<'a, F: Fn() -> Option<RequestView<'a>>> Lazy for Asking<'a, F> {
+    fn view(&self) -> Option<&RequestView<'_>> {
+        self.view.get_or_init(&self.make).as_ref()
+    }
+
+    fn any_check(&self, wanted: &mut dyn FnMut(&str, query::Answer) -> bool) -> bool {
+        let said = |answer| match answer {
+            checks::Answer::Holds => query::Answer::Holds,
+            checks::Answer::Violated => query::Answer::Violated,
+            checks::Answer::Unknown(_) => query::Answer::Unknown,
+        };
+        self.answers.is_some_and(|answers| answers.iter().any(|(check, answer)| wanted(check.check().id, said(answer))))
+    }
 }
 
 /// The time that a window goes by: the end, or while there is none the start.
@@ -149,14 +173,11 @@ impl Lens {
     fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &[Trace], request: &Request) -> bool {
         let held = self.held.as_ref().and_then(|held| held.open.get(&key));
         let facts = held.unwrap_or(&request.facts);
-        let view = OnDemand::new(|| {
-            Some(RequestView {
-                key,
-                facts,
-                spans: read::spans_of(tables, traces, key, request),
-                records: request.records.iter().collect(),
-            })
-        });
+        let make = || {
+            let spans = read::spans_of(tables, traces, key, request);
+            Some(RequestView { key, facts, spans, records: request.records.iter().collect() })
+        };
+        let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_deref() };
         let is_in = is_within(facts, self.window_ns, self.until_ns)
             && self.query.matches(facts, &view)
             && self.members.insert(key);
@@ -173,6 +194,14 @@ impl Lens {
 }
 
 impl Store {
+    /// Whether a filter means this request; it may ask for spans, records and checks.
+    pub fn matches(&self, query: &Query, key: RequestKey) -> bool {
+        let Some(request) = self.resolve(key).and_then(|key| self.requests.get(&key)) else { return false };
+        let view =
+            Asking { make: || self.request(key), view: OnceCell::new(), answers: request.asked.answers.as_deref() };
+        query.matches(&request.facts, &view)
+    }
+
     /// The lens.
     pub fn lens(&self) -> &Lens {
         &self.lens

@@ -17,16 +17,19 @@ pub enum Place {
     Menu,
     /// The key help.
     Help,
+    /// The checks pane.
+    Checks,
     /// The filter line, where characters are text.
     FilterLine,
 }
 
 impl Place {
     /// Every place with its name.
-    pub const ALL: [(Self, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str); 8] = [
         (Self::Live, "first screen"),
         (Self::Pane, "panes"),
         (Self::Request, "request screen"),
+        (Self::Checks, "checks"),
         (Self::Reader, "long texts"),
         (Self::Menu, "menus"),
         (Self::Help, "this help"),
@@ -63,6 +66,7 @@ pub enum Action {
     CopyTrace,
     CopySpan,
     Notices,
+    Checks,
     Up,
     Down,
     Left,
@@ -119,7 +123,7 @@ macro_rules! actions {
 }
 
 actions! {
-    Open "open" ["Enter"] "open" "open the request; read the whole value; choose" in [Live Request Menu];
+    Open "open" ["Enter"] "open" "open the request; read the whole value; choose" in [Live Request Menu Checks];
     Pick "pick" ["Enter"] "filter by it" "add what the cursor stands on to the filter" in [Pane];
     Accept "accept" ["Enter"] "keep" "keep the filter" in [FilterLine];
     Complete "complete" ["Tab"] "complete" "take the completion" in [FilterLine];
@@ -131,7 +135,7 @@ actions! {
     EraseNext "erase.next" ["Del"] "" "erase the character under the cursor" in [FilterLine];
     EraseWord "erase.word" ["C-w"] "" "erase the word before" in [FilterLine];
     Pause "pause" ["p" "Space"] "pause" "freeze what is shown, or go on; data still comes in" in [Live Request Pane];
-    Sort "sort" ["s" "F6" ">"] "sort" "choose the column to sort by; the same one again turns it round" in [Live];
+    Sort "sort" ["s" "F6" ">"] "sort" "choose the column to sort by; the same one again turns it round; on the checks, the violated ones first" in [Live Checks];
     Reverse "reverse" ["S" "I"] "" "turn the order round" in [Live];
     Follow "follow" ["f"] "follow" "follow the first row, or hold the chosen request" in [Live];
     NextPart "next.part" ["Tab"] "pane" "go to the next pane or part" in [Live Pane Request];
@@ -149,26 +153,27 @@ actions! {
     Workers "pane.workers" ["w" "6"] "workers" "workers and their ranks" in [Live Pane];
     Sessions "pane.sessions" ["a" "7"] "sessions" "agent sessions" in [Live Pane];
     Story "story" ["t"] "story" "read the request's whole story" in [Request];
-    Raw "raw" ["v"] "raw" "show the span as OTLP JSON" in [Request];
+    Raw "raw" ["v"] "raw" "show the span as OTLP JSON; of a check, its latest violation whole" in [Request Checks];
     Copy "copy" ["y"] "copy id" "copy the request id; in a long text, the text" in [Live Request Reader];
     CopyTrace "copy.trace" ["Y"] "" "copy the trace id" in [Live Request];
     CopySpan "copy.span" ["u"] "" "copy the span id" in [Request];
+    Checks "checks" ["c" "K"] "checks" "what the checks say: of all requests, on a request of this one" in [Live Request Pane];
     Notices "notices" ["!"] "" "read the notices: bad input, odd paths" in [Live];
-    Up "up" ["↑" "k"] "" "one up" in [Live Request Reader Menu Help FilterLine Pane];
-    Down "down" ["↓" "j"] "" "one down" in [Live Request Reader Menu Help FilterLine Pane];
-    HalfUp "half.up" ["C-u"] "" "half a screen up" in [Live Request Reader Help Pane];
-    HalfDown "half.down" ["C-d"] "" "half a screen down" in [Live Request Reader Help Pane];
-    PageUp "page.up" ["PgUp" "C-b"] "" "a screen up" in [Live Request Reader Menu Help Pane];
-    PageDown "page.down" ["PgDn" "C-f"] "" "a screen down" in [Live Request Reader Menu Help Pane];
-    Top "top" ["g" "Home"] "" "to the top" in [Live Request Reader Menu Help FilterLine Pane];
-    Bottom "bottom" ["G" "End"] "" "to the bottom" in [Live Request Reader Menu Help FilterLine Pane];
+    Up "up" ["↑" "k"] "" "one up" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Down "down" ["↓" "j"] "" "one down" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    HalfUp "half.up" ["C-u"] "" "half a screen up" in [Live Request Checks Reader Help Pane];
+    HalfDown "half.down" ["C-d"] "" "half a screen down" in [Live Request Checks Reader Help Pane];
+    PageUp "page.up" ["PgUp" "C-b"] "" "a screen up" in [Live Request Checks Reader Menu Help Pane];
+    PageDown "page.down" ["PgDn" "C-f"] "" "a screen down" in [Live Request Checks Reader Menu Help Pane];
+    Top "top" ["g" "Home"] "" "to the top" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Bottom "bottom" ["G" "End"] "" "to the bottom" in [Live Request Checks Reader Menu Help FilterLine Pane];
     NextRequest "next" ["n"] "next" "the next request of the list" in [Request];
     PrevRequest "previous" ["N"] "" "the request before it in the list" in [Request];
-    Help "help" ["?" "F1"] "help" "all keys" in [Live Request Reader Menu Pane];
-    Back "back" ["Esc"] "back" "close one level; on the first screen, leave the pane, then take the filter off" in [Live Request Reader Menu Help FilterLine Pane];
-    Redraw "redraw" ["C-l"] "" "draw everything anew" in [Live Request Reader Menu Help FilterLine Pane];
-    Suspend "suspend" ["C-z"] "" "stop, until fg" in [Live Request Reader Menu Help FilterLine Pane];
-    Quit "quit" ["q" "F10" "C-c"] "quit" "end the program" in [Live Request Reader Menu Help FilterLine Pane];
+    Help "help" ["?" "F1"] "help" "all keys" in [Live Request Checks Reader Menu Pane];
+    Back "back" ["Esc"] "back" "close one level; on the first screen, leave the pane, then take the filter off" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Redraw "redraw" ["C-l"] "" "draw everything anew" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Suspend "suspend" ["C-z"] "" "stop, until fg" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Quit "quit" ["q" "F10" "C-c"] "quit" "end the program" in [Live Request Checks Reader Menu Help FilterLine Pane];
 }
 
 impl Action {

@@ -6,10 +6,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::filter::Filter;
+use crate::checks::Answers;
 use crate::lifecycle::facts::{Facts, State};
 use crate::lifecycle::request::{RequestKey, RequestView};
+use crate::query::Query;
 use crate::store::rollup::Rollup;
-use crate::store::{Counts, Standing, Store};
+use crate::store::{Checked, Counts, Standing, Store};
 
 /// What screens read.
 pub trait Data {
@@ -36,6 +38,12 @@ pub trait Data {
     fn request(&self, key: RequestKey) -> Option<RequestView<'_>>;
     /// What the key means now, after joins.
     fn resolve(&self, key: RequestKey) -> Option<RequestKey>;
+    /// Whether a filter means this request.
+    fn matches(&self, query: &Query, key: RequestKey) -> bool;
+    /// What the checks say of it; `None` while it has not been asked.
+    fn answers(&self, key: RequestKey) -> Option<&Answers>;
+    /// What the checks have said of all requests.
+    fn checked(&self) -> &Checked;
 }
 
 /// See [`Data::passing`].
@@ -104,6 +112,15 @@ impl Data for Store {
     }
     fn resolve(&self, key: RequestKey) -> Option<RequestKey> {
         self.resolve(key)
+    }
+    fn matches(&self, query: &Query, key: RequestKey) -> bool {
+        self.matches(query, key)
+    }
+    fn answers(&self, key: RequestKey) -> Option<&Answers> {
+        self.answers(key)
+    }
+    fn checked(&self) -> &Checked {
+        self.checked()
     }
 }
 
@@ -189,6 +206,15 @@ impl Data for FrozenData<'_> {
             request.facts = facts;
         }
         Some(request)
+    }
+    fn matches(&self, query: &Query, key: RequestKey) -> bool {
+        self.now.matches(query, key)
+    }
+    fn answers(&self, key: RequestKey) -> Option<&Answers> {
+        self.now.answers(key)
+    }
+    fn checked(&self) -> &Checked {
+        self.now.checked()
     }
     fn resolve(&self, key: RequestKey) -> Option<RequestKey> {
         if self.frozen.facts.contains_key(&key) { Some(key) } else { self.now.resolve(key) }

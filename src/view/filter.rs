@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use super::data::Data;
 use crate::lifecycle::body::Attr;
 use crate::lifecycle::catalogue::Field;
-use crate::lifecycle::facts::{Facts, Leg};
+use crate::lifecycle::facts::Leg;
 use crate::lifecycle::request::RequestKey;
-use crate::query::{self, OnDemand, Query, Vocabulary};
+use crate::query::{self, Query, Vocabulary};
 
 pub use crate::query::{Completion, Error};
 
@@ -48,8 +48,8 @@ impl Filter {
     }
 
     /// Whether a request passes.
-    pub fn matches(&self, key: RequestKey, facts: &Facts, data: &dyn Data) -> bool {
-        self.query.matches(facts, &OnDemand::new(|| data.request(key)))
+    pub fn matches(&self, key: RequestKey, data: &dyn Data) -> bool {
+        data.matches(&self.query, key)
     }
 }
 

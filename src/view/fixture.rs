@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::data::{Data, Seen};
+use crate::checks::Answers;
 use crate::lifecycle::body::{Attr, Code, Head, Pieces, Writer};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::context::{self, Resource, Scope};
@@ -13,8 +14,9 @@ use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
 use crate::lifecycle::stage::*;
+use crate::query::{OnDemand, Query};
 use crate::store::rollup::Rollup;
-use crate::store::{Counts, Standing};
+use crate::store::{Checked, Counts, Standing};
 
 pub const MS: u64 = 1_000_000;
 /// The fixture's present.
@@ -107,6 +109,7 @@ pub struct Fixture {
     order: Vec<RequestKey>,
     pub version: u64,
     pub counts: Counts,
+    checked: Checked,
 }
 
 impl Default for Fixture {
@@ -120,6 +123,7 @@ impl Default for Fixture {
             order: Vec::new(),
             version: 1,
             counts: Counts::default(),
+            checked: Checked::default(),
         }
     }
 }
@@ -187,6 +191,15 @@ impl Fixture {
 }
 
 impl Data for Fixture {
+    fn matches(&self, query: &Query, key: RequestKey) -> bool {
+        self.facts(key).is_some_and(|facts| query.matches(facts, &OnDemand::new(|| self.request(key))))
+    }
+    fn answers(&self, _: RequestKey) -> Option<&Answers> {
+        None
+    }
+    fn checked(&self) -> &Checked {
+        &self.checked
+    }
     fn version(&self) -> u64 {
         self.version
     }

@@ -88,7 +88,7 @@ impl Index {
         let column = COLUMNS.iter().find(|column| column.id == sort.column).unwrap_or(&COLUMNS[0]);
         let found: Box<dyn Iterator<Item = (RequestKey, &Facts)>> = match passing {
             Some(passing) => Box::new(passing.newest.filter_map(|key| Some((key, data.facts(key)?)))),
-            None => Box::new(data.newest().filter(|(key, facts)| filter.matches(*key, facts, data))),
+            None => Box::new(data.newest().filter(|(key, _)| filter.matches(*key, data))),
         };
         let keys: Vec<RequestKey> = if column.id == ColumnId::Age {
             let mut keys: Vec<_> = found.map(|(key, _)| key).collect();

@@ -3,6 +3,7 @@
 //! A layer changes its state when an action comes and when it is refreshed with data; drawing changes nothing. What
 //! concerns others (the filter, the pause, the clipboard, the stack itself) it asks for with a [`Command`].
 
+pub mod checks;
 pub mod filter_line;
 pub mod help;
 pub mod live;
@@ -102,6 +103,7 @@ pub fn pane_command(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
         Action::Filter => vec![Command::Push(Box::new(filter_line::FilterLine::new(scene.env.filter.text())))],
         Action::DropTerm => vec![Command::Filter(without_last(scene.env.filter.text()))],
         Action::Pause => vec![Command::Pause],
+        Action::Checks => vec![Command::Push(Box::new(checks::Checks::default()))],
         _ => return None,
     })
 }

@@ -17,9 +17,10 @@ use crate::tui::action::{Action, Place};
 use crate::tui::panes::{details, story, tree};
 use crate::tui::theme::Theme;
 use crate::tui::widgets::text::{At, pieces, pieces_width, put};
+use crate::view::checks;
 use crate::view::filter::with_attribute;
 use crate::view::request::axis::Axis;
-use crate::view::request::detail::{self, Detail, Opens};
+use crate::view::request::detail::{self, Detail, Opens, Whole};
 use crate::view::request::tree::{NodeId, line, open_rows};
 use crate::view::request::{evidence, marks, records, title, tree_summary};
 use crate::view::{Line, Nothing, Tone};
@@ -313,6 +314,10 @@ impl Layer for RequestLayer {
                 Some(chosen) => return vec![Command::Copy("span id", chosen.span_id().to_string())],
                 None => return vec![Command::Say("no span is chosen".into())],
             },
+            Action::Checks => {
+                let text = checks::of_request(scene.data, self.key);
+                return vec![Command::Push(Box::new(Reader::new(Whole { title: "Checks".into(), text })))];
+            }
             Action::Story => {
                 let line = |line: &Line| line.iter().map(|piece| piece.text.as_str()).collect::<String>();
                 let text = self.story.iter().map(line).collect::<Vec<_>>().join("\n\n");

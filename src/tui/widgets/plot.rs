@@ -192,7 +192,8 @@ mod tests {
         let below = ["−10 s", "−5 s", "now"].map(ToOwned::to_owned).to_vec();
         let shown = Plot { kind, bars, unit: "waits", below };
         let mut buf = Buffer::empty(Rect::new(0, 0, size.0, size.1));
-        plot(&mut buf, buf.area, &shown, None, &Theme::named("terminal").unwrap());
+        let area = buf.area;
+        plot(&mut buf, area, &shown, None, &Theme::named("terminal").unwrap());
         dump(&buf)
     }
 
