@@ -104,8 +104,14 @@ pub struct Report {
     #[command(flatten)]
     pub input: Input,
     /// Print JSON (schema `reqtop.report.v1`) instead of text.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
+    /// Print Markdown tables instead of text.
+    #[arg(long)]
+    pub markdown: bool,
+    /// Count only requests that ended within this time before the last moment of the data, or have not ended.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub window: Option<Duration>,
 }
 
 /// Options of `reqtop check`.

@@ -45,7 +45,7 @@ impl From<&Costs> for Quantiles<f64> {
 }
 
 /// The key that stands for an empty word.
-fn word(word: &str) -> String {
+pub(super) fn word(word: &str) -> String {
     if word.is_empty() { "none".into() } else { word.into() }
 }
 
@@ -163,6 +163,8 @@ pub struct ChoicesSection {
     pub filtered_total: u64,
     /// The parts, summed.
     pub filtered_by_part: BTreeMap<&'static str, u64>,
+    /// Choices in which at least one rank was filtered by that part.
+    pub decisions_filtered_by_part: BTreeMap<&'static str, u64>,
     /// By chosen worker (its ranks together).
     pub selected_by_worker: BTreeMap<String, u64>,
 }
@@ -170,7 +172,7 @@ pub struct ChoicesSection {
 impl From<&Selections> for ChoicesSection {
     fn from(selections: &Selections) -> Self {
         let mut selected_by_worker = BTreeMap::new();
-        for (worker, of_worker) in &selections.by_worker {
+        for (worker, of_worker) in selections.by_worker.iter().filter(|(_, worker)| worker.chosen > 0) {
             *selected_by_worker.entry(worker.id.to_string()).or_default() += of_worker.chosen;
         }
         Self {
@@ -189,6 +191,7 @@ impl From<&Selections> for ChoicesSection {
             candidates_total: selections.candidates,
             filtered_total: selections.filtered,
             filtered_by_part: FILTER_PARTS.into_iter().zip(selections.filtered_parts).collect(),
+            decisions_filtered_by_part: FILTER_PARTS.into_iter().zip(selections.filtered_in).collect(),
             selected_by_worker,
         }
     }
@@ -334,6 +337,12 @@ pub struct StreamingSection {
     pub roots_of_abandoned: BTreeMap<&'static str, u64>,
     /// Dropped streams without a root.
     pub abandoned_without_root: u64,
+    /// Of requests in flight whose client streams.
+    pub open: u64,
+    /// Times to first token of all requests, as `http-request` says.
+    pub ttft_ns: Quantiles<u64>,
+    /// Times to first token as records tell, where no span does.
+    pub ttft_ns_from_records: Quantiles<u64>,
     /// Durations.
     pub duration_ns: Quantiles<u64>,
     /// Events a second.
@@ -357,6 +366,9 @@ impl StreamingSection {
                 .map(|(outcome, count)| (outcome.word(), count))
                 .collect(),
             abandoned_without_root: streams.abandoned_without_root,
+            open: streams.open,
+            ttft_ns: (&streams.ttft).into(),
+            ttft_ns_from_records: (&streams.ttft_records).into(),
             duration_ns: (&streams.durations).into(),
             events_per_second: (&streams.event_rates).into(),
         }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use compact_str::CompactString;
 
-use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, quantiles, said, scale, terms, time};
-use crate::lifecycle::ids::Worker;
+use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, quantiles, said, scale, terms};
 use crate::lifecycle::stage::{Origin, Phase};
 use crate::store::rollup::values::Values;
 use crate::store::rollup::{Dispatches, Rollup};
@@ -397,45 +396,4 @@ fn plots(rollup: &Rollup, of: &Dispatches, known: &Known<'_, Dispatches>, room: 
         plots.push(plot.titled("payload"));
     }
     plots
-}
-
-/// What the attempts of a worker came to, for other panes.
-pub(super) fn of_worker(rollup: &Rollup, worker: Worker) -> Counts {
-    let mut counts = Counts::default();
-    for dispatches in [&rollup.dispatch, &rollup.dispatch_inferred] {
-        for phase in Phase::ALL {
-            let Some(of) = dispatches.by_worker.get(&(phase, worker)) else { continue };
-            counts.phases.push(phase);
-            counts.attempts += of.count;
-            counts.failed += of.results.get("failed");
-            counts.lost += of.lost;
-            counts.admitted += of.admissions.get("accepted");
-            counts.admissions += of.admissions.total();
-            counts.payloads.merge(&of.payloads);
-        }
-    }
-    counts.phases.sort();
-    counts.phases.dedup();
-    counts
-}
-
-/// What a worker's attempts came to, in all phases.
-#[derive(Default)]
-pub(super) struct Counts {
-    pub phases: Vec<Phase>,
-    pub attempts: u64,
-    pub failed: u64,
-    pub lost: u64,
-    pub admitted: u64,
-    pub admissions: u64,
-    pub payloads: Values,
-}
-
-impl Counts {
-    pub fn payload(&self) -> Cell {
-        match self.payloads.quantile(0.5) {
-            Some(bytes) => Cell::new(format::bytes(bytes), Tone::Plain),
-            None => time(&self.payloads, 0.5),
-        }
-    }
 }
