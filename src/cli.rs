@@ -305,7 +305,7 @@ mod tests {
         assert_eq!((cli.dashboard.files.len(), cli.dashboard.listen.grpc.as_deref()), (1, Some("127.0.0.1:0")));
         let cli = Cli::parse_from(["reqtop", "report", "a", "b", "--json"]);
         assert!(
-            matches!(cli.command, Some(Command::Report(Report { json: true, input: Input { ref files, .. } })) if files.len() == 2)
+            matches!(cli.command, Some(Command::Report(Report { json: true, input: Input { ref files, .. }, .. })) if files.len() == 2)
         );
         assert!(Cli::try_parse_from(["reqtop", "report"]).is_err());
         assert!(Cli::try_parse_from(["reqtop", "report", "--listen", "--for", "2s"]).is_ok());

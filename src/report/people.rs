@@ -61,8 +61,8 @@ impl RankRow {
     }
 }
 
-impl From<Rank> for RankRow {
-    fn from(of: Rank) -> Self {
+impl From<Rank<'_>> for RankRow {
+    fn from(of: Rank<'_>) -> Self {
         Self {
             worker: of.worker.id.to_string(),
             rank: of.worker.rank,

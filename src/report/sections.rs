@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::lifecycle::facts::FILTER_PARTS;
-use crate::lifecycle::stage::Outcome;
-use crate::store::rollup::values::{Costs, Values};
+use crate::lifecycle::stage::{Origin, Outcome};
+use crate::store::rollup::values::{Costs, Together, Values};
 use crate::store::rollup::{ClassWaits, Dispatches, Queues, Rollup, Selections};
 
 /// Nearest-rank quantiles of whole numbers. All absent but `n` when there are none.
@@ -32,6 +32,13 @@ pub struct Quantiles<T> {
 
 impl From<&Values> for Quantiles<u64> {
     fn from(values: &Values) -> Self {
+        let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|q| values.quantile(q));
+        Self { n: values.count(), min: values.min(), p50, p90, p95, p99, max: values.max() }
+    }
+}
+
+impl From<&Together<'_>> for Quantiles<u64> {
+    fn from(values: &Together<'_>) -> Self {
         let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|q| values.quantile(q));
         Self { n: values.count(), min: values.min(), p50, p90, p95, p99, max: values.max() }
     }
@@ -304,13 +311,13 @@ impl DispatchSection {
     /// From a rollup.
     pub fn of(rollup: &Rollup) -> Self {
         let mut admission = AdmissionSection::default();
-        let mut payloads = Values::default();
+        let mut payloads = Together::default();
         for dispatches in [&rollup.dispatch, &rollup.dispatch_inferred] {
             for ((result, transport), count) in dispatches.admissions.iter() {
                 admission.spans += count;
                 *admission.by_result.entry(format!("{}|{}", word(result), word(transport))).or_default() += count;
             }
-            payloads.merge(&dispatches.payloads);
+            payloads.join(&dispatches.payloads);
         }
         admission.payload_bytes_total = u64::try_from(payloads.sum()).unwrap_or(u64::MAX);
         admission.payload_bytes = (&payloads).into();
@@ -416,6 +423,8 @@ pub struct WorkerRow {
     pub rank: Option<u32>,
     /// Phase.
     pub phase: &'static str,
+    /// `span`, or `inferred` from route spans.
+    pub origin: &'static str,
     /// Attempts that went to it.
     pub dispatched: u64,
     /// By result.
@@ -434,7 +443,7 @@ impl WorkerRow {
     /// Every worker and rank, by phase.
     pub fn all(rollup: &Rollup) -> Vec<Self> {
         let mut rows = Vec::new();
-        for dispatches in [&rollup.dispatch, &rollup.dispatch_inferred] {
+        for (dispatches, origin) in [(&rollup.dispatch, Origin::Span), (&rollup.dispatch_inferred, Origin::Inferred)] {
             for ((phase, worker), of_worker) in &dispatches.by_worker {
                 let chosen = |selections: &Selections| {
                     let of = selections.by_worker.get(worker);
@@ -444,6 +453,7 @@ impl WorkerRow {
                     worker: worker.id.to_string(),
                     rank: worker.rank,
                     phase: phase.word(),
+                    origin: origin.word(),
                     dispatched: of_worker.count,
                     results: of_worker.results.iter().map(|(result, count)| (word(result), count)).collect(),
                     retries: of_worker.retries,

@@ -104,9 +104,10 @@ impl Display for Report {
             let rank = row.rank.map_or_else(String::new, |rank| format!(":{rank}"));
             writeln!(
                 f,
-                "worker       {}{rank} {}: {} dispatched ({}), {} selected{}",
+                "worker       {}{rank} {}{}: {} dispatched ({}), {} selected{}",
                 row.worker,
                 row.phase,
+                if row.origin == "span" { "" } else { " ~" },
                 row.dispatched,
                 list(row.results.iter()),
                 row.selected,

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use compact_str::CompactString;
 
-use super::values::Values;
-use super::{Rollup, Tally, WorkerSelections};
+use super::values::Together;
+use super::{Life, Rollup, Tally, WorkerSelections};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::Phase;
 
 /// One worker's rank.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rank {
+pub struct Rank<'a> {
     /// Which.
     pub worker: Worker,
     /// The phases it was sent legs of.
@@ -44,9 +44,9 @@ pub struct Rank {
     /// Admissions by result, of known attempts.
     pub admissions: Tally<CompactString>,
     /// Payloads, bytes.
-    pub payloads: Values,
+    pub payloads: Together<'a>,
     /// Times to first token of requests that it served a leg of, nanoseconds.
-    pub ttft: Values,
+    pub ttft: Together<'a>,
     /// When it was last heard of, nanoseconds since the epoch, to a tenth of a second.
     pub last_seen_ns: Option<u64>,
     /// Found lost, and not heard of since.
@@ -55,17 +55,17 @@ pub struct Rank {
 
 impl Rollup {
     /// Every worker and rank that was chosen, passed over or sent to; those that are there first, by phase.
-    pub fn ranks(&self) -> Vec<Rank> {
+    pub fn ranks(&self) -> Vec<Rank<'_>> {
         let mut workers: BTreeSet<Worker> = self.workers.iter().map(|(worker, _)| worker).collect();
         workers.extend(self.selection.by_worker.keys().chain(self.selection_records.by_worker.keys()));
-        let mut ranks: Vec<Rank> = workers.into_iter().map(|worker| self.rank(worker)).collect();
+        let mut ranks: Vec<Rank<'_>> = workers.into_iter().map(|worker| self.rank(worker)).collect();
         ranks.sort_by(|one, other| {
             (one.vanished, &one.phases, one.worker).cmp(&(other.vanished, &other.phases, other.worker))
         });
         ranks
     }
 
-    fn rank(&self, worker: Worker) -> Rank {
+    fn rank(&self, worker: Worker) -> Rank<'_> {
         let default = WorkerSelections::default();
         let both = [&self.selection, &self.selection_records];
         let [spans, records] = both.map(|selections| selections.by_worker.get(&worker).unwrap_or(&default));
@@ -74,12 +74,14 @@ impl Rollup {
             mine.pools.iter().map(|(pool, _)| both[at].by_pool.get(pool)).sum()
         };
         let rivals: u64 = [spans, records].into_iter().enumerate().map(in_pools).sum();
-        let life = self.workers.get(worker).cloned().unwrap_or_default();
+        let life = self.workers.get(worker);
+        let mut ttft = Together::default();
+        life.iter().for_each(|life| ttft.join(&life.ttft));
         let mut rank = Rank {
             worker,
             phases: Vec::new(),
-            requests: life.requests,
-            in_flight: life.in_flight,
+            requests: life.map_or(0, |life| life.requests),
+            in_flight: life.map_or(0, |life| life.in_flight),
             selected: spans.chosen,
             selected_by_records: records.chosen,
             share: if rivals > 0 { (spans.chosen + records.chosen) as f64 / rivals as f64 } else { 0.0 },
@@ -91,10 +93,10 @@ impl Rollup {
             failed: 0,
             lost: 0,
             admissions: Tally::default(),
-            payloads: Values::default(),
-            last_seen_ns: life.last_seen_ns(),
-            vanished: life.has_vanished(),
-            ttft: life.ttft,
+            payloads: Together::default(),
+            last_seen_ns: life.and_then(Life::last_seen_ns),
+            vanished: life.is_some_and(Life::has_vanished),
+            ttft,
         };
         for phase in Phase::ALL {
             for dispatches in [&self.dispatch, &self.dispatch_inferred] {
@@ -106,7 +108,7 @@ impl Rollup {
                 rank.failed += of.results.get("failed");
                 rank.lost += of.lost;
                 rank.admissions.merge(&of.admissions);
-                rank.payloads.merge(&of.payloads);
+                rank.payloads.join(&of.payloads);
             }
         }
         rank

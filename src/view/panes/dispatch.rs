@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use compact_str::CompactString;
 
-use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, quantiles, said, scale, terms};
+use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, quantiles, quantiles_by, said, scale, terms};
 use crate::lifecycle::stage::{Origin, Phase};
-use crate::store::rollup::values::Values;
+use crate::store::rollup::values::Together;
 use crate::store::rollup::{Dispatches, Rollup};
 use crate::view::data::Seen;
 use crate::view::{Tone, format};
@@ -231,9 +231,10 @@ fn admissions(rollup: &Rollup) -> BTreeMap<(CompactString, CompactString), u64> 
     counts
 }
 
-fn payloads(rollup: &Rollup) -> Values {
-    let mut payloads = rollup.dispatch.payloads.clone();
-    payloads.merge(&rollup.dispatch_inferred.payloads);
+fn payloads(rollup: &Rollup) -> Together<'_> {
+    let mut payloads = Together::default();
+    payloads.join(&rollup.dispatch.payloads);
+    payloads.join(&rollup.dispatch_inferred.payloads);
     payloads
 }
 
@@ -275,7 +276,7 @@ fn admission(rollup: &Rollup) -> Vec<Cell> {
 fn payload(rollup: &Rollup) -> Vec<Cell> {
     let payloads = payloads(rollup);
     let mut cells = vec![Cell::label("payload")];
-    cells.extend(quantiles(&payloads, format::bytes));
+    cells.extend(quantiles_by(|q| payloads.quantile(q), format::bytes));
     cells
 }
 
@@ -383,7 +384,7 @@ fn plots(rollup: &Rollup, of: &Dispatches, known: &Known<'_, Dispatches>, room: 
     }
     let payloads = payloads(rollup);
     if payloads.count() > 0 {
-        let bars = scale::doublings(&payloads, most).into_iter().map(|(from, to)| {
+        let bars = scale::doublings(payloads.min().zip(payloads.max()), most).into_iter().map(|(from, to)| {
             let count = payloads.between(from, to);
             Bar {
                 value: Some(count),

@@ -1,6 +1,6 @@
 //! Workers: a row per worker and rank, from choice to loss.
 
-use super::{Block, Cell, Mark, Pane, Room, terms, time};
+use super::{Block, Cell, Mark, Pane, Room, terms};
 use crate::store::rollup::Rank;
 use crate::view::data::Seen;
 use crate::view::{Tone, format};
@@ -73,7 +73,7 @@ fn narrow(block: &mut Block, room: Room) {
     }
 }
 
-fn row(rank: &Rank, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell> {
+fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell> {
     let cost = |mean: Option<f64>| mean.map_or(Cell::label("–"), |mean| Cell::new(format::cost(mean), Tone::Plain));
     let named = terms::worker("worker", rank.worker);
     let leg = |more: &str| terms::leg(&[&named, more]);
@@ -113,7 +113,10 @@ fn row(rank: &Rank, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell> {
         payload.map_or(Cell::label("–"), |bytes| Cell::new(format::bytes(bytes), Tone::Plain)),
         Cell::count(rank.failed, Tone::Bad).finding_any(rank.failed, leg("dispatch.result:failed")),
         Cell::count(rank.lost, Tone::Bad).finding_any(rank.lost, leg("dispatch.lost:true")),
-        time(&rank.ttft, 0.5).finding_any(rank.ttft.count(), format!("{named} ttft:*")),
+        rank.ttft
+            .quantile(0.5)
+            .map_or(Cell::label("–"), |ns| Cell::new(format::duration(ns), Tone::Plain))
+            .finding_any(rank.ttft.count(), format!("{named} ttft:*")),
         last_seen.finding_any(u64::from(rank.vanished), leg("dispatch.lost:true")),
     ]
 }
