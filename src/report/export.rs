@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value as Json};
 
 use crate::lifecycle::request::SpanView;
-use crate::query::{OnDemand, Query};
+use crate::query::Query;
 use crate::store::Store;
 use crate::view::otlp_json;
 
@@ -20,9 +20,8 @@ pub fn json_lines(store: &Store, filter: Option<&Query>) -> String {
             }
         }
         Some(query) => {
-            for (key, facts) in store.requests() {
-                let view = OnDemand::new(|| store.request(key));
-                if query.matches(facts, &view)
+            for (key, _) in store.requests() {
+                if store.matches(query, key)
                     && let Some(request) = store.request(key)
                     && !request.spans.is_empty()
                 {

@@ -3,6 +3,7 @@
 //! Owns: the shapes of `reqtop report` and `reqtop export`, as data and as text. Keeps out: how data came in, and
 //! counting (`store::rollup`).
 
+pub mod check;
 pub mod export;
 mod sections;
 mod text;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use crate::lifecycle::facts::Marks;
 use crate::lifecycle::request::Up;
 use crate::lifecycle::stage::Outcome;
-use crate::query::{OnDemand, Query};
+use crate::query::Query;
 use crate::store::Store;
 use crate::store::rollup::Rollup;
 pub use sections::{DispatchSection, LatencySection, QueueSection, SelectionSection, StreamingSection, WorkerRow};
@@ -163,7 +164,7 @@ impl Report {
         let mut requests = RequestsSection::default();
         let mut orphans = 0;
         for (key, facts) in store.requests() {
-            if filter.is_some_and(|query| !query.matches(facts, &OnDemand::new(|| store.request(key)))) {
+            if filter.is_some_and(|query| !store.matches(query, key)) {
                 continue;
             }
             rollup.add(facts);
