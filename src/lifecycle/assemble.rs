@@ -115,7 +115,8 @@ struct Seen {
     http_failed: bool,
     lifecycle: bool,
     earliest_ns: Option<u64>,
-    /// The latest end of spans without a parent, for traces that are no request of the producer's.
+    /// The latest end of spans at the top of what this side of the wire does, for traces that are no request of the
+    /// producer's.
     top_end_ns: Option<u64>,
     record_start_ns: Option<u64>,
     record_end_ns: Option<u64>,
@@ -143,9 +144,16 @@ impl Seen {
     }
 }
 
+/// The longest text that facts keep, bytes. They hold words and ids; the attribute keeps the whole.
+const LONGEST: usize = 1024;
+
 /// A text value; empty for any other kind.
 pub(super) fn text(value: Value<'_>) -> CompactString {
     match value {
+        Value::Str(text) if text.len() > LONGEST => {
+            let end = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            compact_str::format_compact!("{}…", &text[..end])
+        }
         Value::Str(text) => text.into(),
         Value::Int(number) => compact_str::format_compact!("{number}"),
         _ => CompactString::default(),
@@ -158,9 +166,23 @@ fn fill(slot: &mut CompactString, value: Value<'_>) {
     }
 }
 
+/// Whether nothing on this side of the wire is above a span: it names no parent, or one that did not arrive and is
+/// another process's (a caller that exports nothing, or not to here), as its kind or OTLP's remote flag says.
+fn is_local_top(span: &SpanView<'_>) -> bool {
+    /// `SPAN_KIND_SERVER` and `SPAN_KIND_CONSUMER`.
+    const CALLED: [i32; 2] = [2, 5];
+    /// `SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK`.
+    const REMOTE: u32 = 0x200;
+    match span.up {
+        Up::Top => true,
+        Up::Missing => CALLED.contains(&span.kind) || span.body.head().flags & REMOTE != 0,
+        _ => false,
+    }
+}
+
 fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
     seen.start(span.start_ns);
-    if span.up == Up::Top && span.end_ns > 0 {
+    if is_local_top(span) && span.end_ns > 0 {
         seen.top_end_ns = seen.top_end_ns.max(Some(span.end_ns));
     }
     if span.stage.is_lifecycle() {
@@ -359,8 +381,14 @@ fn settle_state(facts: &mut Facts, seen: &Seen, input: &Input<'_>) {
 fn mark(facts: &mut Facts, spans: &[SpanView<'_>]) {
     for span in spans {
         match span.up {
-            // An `http-request` may have a remote parent that never arrives (spec lifecycle-spans §6).
-            Up::Missing if span.stage != Stage::Http => facts.marks.set(Marks::MISSING_PARENT),
+            Up::Missing => {
+                facts.orphans += 1;
+                // An `http-request` may have a remote parent that never arrives (spec lifecycle-spans §6); and while a
+                // request is in flight, what is in flight has simply not arrived yet.
+                if span.stage != Stage::Http && facts.state != State::InFlight {
+                    facts.marks.set(Marks::MISSING_PARENT);
+                }
+            }
             Up::Cycle => facts.marks.set(Marks::CYCLE),
             Up::At(parent) => {
                 let parent = &spans[parent as usize];

@@ -70,6 +70,8 @@ pub struct Facts {
     pub has_record: bool,
     /// Spans it has.
     pub spans: u32,
+    /// Those of them whose parent is named and has not arrived.
+    pub orphans: u32,
     /// What is odd about it.
     pub marks: Marks,
     /// Largest time by which a child of another process starts before its parent, nanoseconds.
@@ -401,9 +403,31 @@ impl Facts {
     /// The bytes it takes in memory beside its own size, for accounting.
     pub fn heap_size(&self) -> usize {
         let long = |text: &CompactString| if text.is_heap_allocated() { text.capacity() } else { 0 };
+        let own =
+            [&self.request_id, &self.x_request_id, &self.session_id, &self.model, &self.outcome_word, &self.endpoint];
+        let stages = self.stream.iter().map(|stream| long(&stream.outcome)).chain(
+            self.preprocessing
+                .iter()
+                .map(|preprocessing| long(&preprocessing.checkpoint) + long(&preprocessing.outcome)),
+        );
+        let of_leg = |leg: &Leg| {
+            let queue = leg.queue.iter().flat_map(|queue| [&queue.class, &queue.policy, &queue.outcome, &queue.reason]);
+            let selection = leg.selection.iter().map(|selection| &selection.policy);
+            let dispatch = leg.dispatch.iter().flat_map(|dispatch| {
+                [
+                    &dispatch.route,
+                    &dispatch.result,
+                    &dispatch.attempt_outcome,
+                    &dispatch.error,
+                    &dispatch.migration_reason,
+                ]
+            });
+            let admission = leg.admission.iter().flat_map(|admission| [&admission.transport, &admission.result]);
+            queue.chain(selection).chain(dispatch).chain(admission).map(long).sum::<usize>()
+        };
         self.legs.capacity() * size_of::<Leg>()
-            + long(&self.request_id)
-            + long(&self.x_request_id)
-            + long(&self.session_id)
+            + own.into_iter().map(long).sum::<usize>()
+            + stages.sum::<usize>()
+            + self.legs.iter().map(of_leg).sum::<usize>()
     }
 }

@@ -5,7 +5,7 @@
 
 use compact_str::CompactString;
 
-use super::{Nothing, Piece, Tone, format, mark_words, request_name, standing_piece};
+use super::{Nothing, Piece, Tone, format, request_name, standing_piece};
 use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
@@ -91,7 +91,7 @@ columns! {
     Ttft "TTFT" "time to first token" 7..8 rank 1 right ttft, |f, _| number(f.ttft_ns.map(|(ns, _)| ns));
     Total "total" "from start to end" 7..8 rank 1 right total, |f, now| number(Some(f.total_ns().unwrap_or(now.saturating_sub(f.start_ns))));
     Events "events" "stream events, else output tokens" 8..10 rank 5 right events, |f, _| number(event_count(f));
-    Marks "⚑" "what is odd about it" 2..18 rank 10 left marks, |f, _| SortValue::Number(mark_words(f).count() as f64);
+    Marks "⚑" "what is odd about it" 2..18 rank 10 left marks, |f, _| SortValue::Number(f.marks.words().count() as f64);
 }
 
 fn text(value: &str) -> SortValue {
@@ -285,7 +285,7 @@ fn events(facts: &Facts, _: u64) -> Piece {
 }
 
 fn marks(facts: &Facts, _: u64) -> Piece {
-    let words: Vec<&str> = mark_words(facts).collect();
+    let words: Vec<&str> = facts.marks.words().collect();
     match words.as_slice() {
         [] => Piece::default(),
         [word] => Piece::new(*word, Tone::Warn),
