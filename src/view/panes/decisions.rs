@@ -256,7 +256,7 @@ pub(super) fn candidates(decision: &Decision) -> Option<Block> {
     let mut titles = vec!["candidate", "", "cost"];
     titles.resize(3 + inputs.len().min(INPUTS), "");
     let of = format::short_id(&decision.request);
-    Some(Block::table(0, &titles, rows).titled(format!("candidates of {of} · {}", decision.phase.word())))
+    Some(Block::table(3, &titles, rows).titled(format!("candidates of {of} · {}", decision.phase.word())))
 }
 
 /// Inputs shown beside a candidate's cost.

@@ -32,7 +32,7 @@ pub(super) fn pane(data: &dyn Data, room: Room, cursor: Option<&str>) -> Pane {
     if room.is_tight() {
         return Pane::one(summary, vec![plot, Block::text(0, best(of, &known, true))]);
     }
-    let filtered = Block::text(2, filtered(of, &known));
+    let filtered = Block::text(4, filtered(of, &known));
     let share = Block::text(1, share(of, &known, room.column()));
     let best = Block::text(0, best(of, &known, false));
     if !room.zoomed {
@@ -45,7 +45,7 @@ pub(super) fn pane(data: &dyn Data, room: Room, cursor: Option<&str>) -> Pane {
         plot.titled("margins"),
         best,
         filtered,
-        Block::table(1, &WORKERS, workers(of, &known, &latest))
+        Block::table(2, &WORKERS, workers(of, &known, &latest))
             .titled(format!("workers; candidate: of the latest {} decisions", latest.len())),
     ];
     let chosen = latest.iter().find(|decision| Some(&*decision.term) == cursor).or(latest.first());
