@@ -29,6 +29,10 @@ pub enum Command {
     Report(Report),
     /// Write spans as OTLP JSON lines, from files or from what arrives.
     Export(Export),
+    /// Ask every check of every request; exit 0 when all hold, 1 when one is violated, 2 when it could not run.
+    Check(Check),
+    /// Print the catalogue of checks.
+    Checks(Checks),
     /// Run the dashboard on a simulated cluster that exports to it over loopback.
     Demo(Demo),
 }
@@ -85,6 +89,9 @@ pub struct Look {
     /// The theme: `terminal` or `light`.
     #[arg(long, value_name = "NAME", env = "REQTOP_THEME", default_value = "terminal")]
     pub theme: Option<String>,
+    /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
+    #[arg(long, env = "REQTOP_ASCII")]
+    pub ascii: bool,
     /// Show only requests that match this filter at first.
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,
@@ -99,6 +106,73 @@ pub struct Report {
     /// Print JSON (schema `reqtop.report.v1`) instead of text.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `reqtop check`.
+#[derive(Args, Debug)]
+pub struct Check {
+    /// Where the data comes from.
+    #[command(flatten)]
+    pub input: Input,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
+    pub format: CheckFormat,
+    /// The same as `--format json` (schema `reqtop.check.v1`).
+    #[arg(long)]
+    pub json: bool,
+    /// How many requests must match a filter: EXPR, EXPR>=N, EXPR<=N or EXPR==N; at least one when not said.
+    #[arg(long, value_name = "EXPR")]
+    pub expect: Vec<String>,
+    /// Only these checks or families (`queue`, `queue.reason`), separated by commas.
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Not these checks or families.
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    pub skip: Vec<String>,
+    /// Warnings fail too.
+    #[arg(long)]
+    pub strict: bool,
+    /// Accepted violations: a line each, `check.id` or `check.id part of the sentence`.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Compare with AIPerf's profile_export.jsonl (and phase_manifest.json beside it).
+    #[arg(long, value_name = "FILE")]
+    pub aiperf: Option<PathBuf>,
+    /// Compare with a small JSON ledger of another load generator.
+    #[arg(long, value_name = "FILE")]
+    pub load: Option<PathBuf>,
+}
+
+/// Forms of `reqtop check`.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckFormat {
+    /// For people.
+    Text,
+    /// Schema `reqtop.check.v1`.
+    Json,
+    /// JUnit XML.
+    Junit,
+    /// GitHub workflow annotations.
+    Github,
+}
+
+/// Options of `reqtop checks`.
+#[derive(Args, Debug)]
+pub struct Checks {
+    /// How to print.
+    #[arg(long, value_enum, default_value_t = CatalogueFormat::Text)]
+    pub format: CatalogueFormat,
+}
+
+/// Forms of `reqtop checks`.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CatalogueFormat {
+    /// For people.
+    Text,
+    /// JSON.
+    Json,
+    /// A Markdown table.
+    Markdown,
 }
 
 /// Options of `reqtop export`.

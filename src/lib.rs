@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod checks;
 pub mod cli;
 pub mod demo;
 pub mod lifecycle;

@@ -6,15 +6,19 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::FairMutex;
 
 use crate::source::decode;
-use crate::source::intake::{Outlet, Payload, Receipt, Refusal};
+use crate::source::intake::{Outlet, Payload, Receipt, Received, Refusal};
 use crate::store::Store;
 
 /// After how many bytes taken in without a pause the store is brought up to date all the same.
 const REFRESH_BYTES: usize = 2 << 20;
+
+/// How long the writer waits at least for a payload before it asks further checks.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The clock by which arrivals are counted, nanoseconds since the Unix epoch. An argument, so that tests choose it.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -35,6 +39,13 @@ pub fn take_in(store: &mut Store, payload: &mut Payload, now_ns: u64) -> Result<
     Ok(receipt)
 }
 
+/// Asks the checks that are due; gives how long until there are more to ask, `None` while none are waited for.
+fn check(store: &mut Store, now_ns: u64) -> Option<Duration> {
+    store.check(now_ns);
+    let next_ns = store.next_check_ns()?;
+    Some(Duration::from_nanos(next_ns.saturating_sub(now_ns)).max(SHORTEST_WAIT))
+}
+
 /// Starts the writer. It ends when every source is gone and everything is taken in. `changed` is called after the store
 /// has been brought up to date.
 pub fn start(
@@ -44,7 +55,21 @@ pub fn start(
     changed: impl Fn() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
     let work = move || {
-        while let Some(first) = outlet.recv() {
+        let mut patience = None;
+        loop {
+            let first = match patience {
+                None => outlet.recv(),
+                Some(time) => match outlet.recv_timeout(time) {
+                    Received::Delivery(delivery) => Some(delivery),
+                    Received::Closed => None,
+                    Received::Nothing => {
+                        patience = check(&mut store.lock(), clock());
+                        changed();
+                        continue;
+                    }
+                },
+            };
+            let Some(first) = first else { return };
             let (mut next, mut taken) = (Some(first), 0);
             while let Some(mut delivery) = next {
                 taken += delivery.payload.size();
@@ -56,6 +81,7 @@ pub fn start(
                 if due {
                     taken = 0;
                     store.refresh(now_ns);
+                    patience = check(&mut store, now_ns);
                 }
                 drop(store);
                 delivery.answer(outcome);

@@ -17,7 +17,23 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("demo", &["lifecycle"]),
     ("cli", &[]),
     ("settings", &["cli", "demo", "lifecycle", "query", "source", "store"]),
-    ("run", &["cli", "demo", "lifecycle", "pipeline", "query", "report", "settings", "source", "store", "tui", "view"]),
+    (
+        "run",
+        &[
+            "checks",
+            "cli",
+            "demo",
+            "lifecycle",
+            "pipeline",
+            "query",
+            "report",
+            "settings",
+            "source",
+            "store",
+            "tui",
+            "view",
+        ],
+    ),
 ];
 
 /// Words that may stand only in these places.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value as Json};
 
 use crate::lifecycle::request::SpanView;
-use crate::query::{OnDemand, Query};
+use crate::query::Query;
 use crate::store::Store;
 use crate::view::otlp_json;
 
@@ -20,9 +20,8 @@ pub fn json_lines(store: &Store, filter: Option<&Query>) -> String {
             }
         }
         Some(query) => {
-            for (key, facts) in store.requests() {
-                let view = OnDemand::new(|| store.request(key));
-                if query.matches(facts, &view)
+            for (key, _) in store.requests() {
+                if store.matches(query, key)
                     && let Some(request) = store.request(key)
                     && !request.spans.is_empty()
                 {
@@ -34,9 +33,12 @@ pub fn json_lines(store: &Store, filter: Option<&Query>) -> String {
     out
 }
 
+/// The spans of a scope, the first of them to speak for it.
+type OfScope<'a, 'b> = (&'b SpanView<'a>, Vec<Json>);
+
 /// One export request: spans grouped by who sent them.
 fn line(out: &mut String, spans: &[SpanView<'_>]) {
-    let mut resources: Vec<(&SpanView<'_>, Vec<(&SpanView<'_>, Vec<Json>)>)> = Vec::new();
+    let mut resources: Vec<(&SpanView<'_>, Vec<OfScope<'_, '_>>)> = Vec::new();
     for span in spans {
         let at = resources.iter().position(|(first, _)| first.resource == span.resource).unwrap_or_else(|| {
             resources.push((span, Vec::new()));

@@ -3,6 +3,7 @@
 //! Owns: the shapes of `reqtop report` and `reqtop export`, as data and as text. Keeps out: how data came in, and
 //! counting (`store::rollup`).
 
+pub mod check;
 pub mod export;
 mod sections;
 mod text;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::lifecycle::stage::Outcome;
-use crate::query::{OnDemand, Query};
+use crate::query::Query;
 use crate::store::Store;
 use crate::store::rollup::Rollup;
 pub use sections::{DispatchSection, LatencySection, QueueSection, SelectionSection, StreamingSection, WorkerRow};
@@ -162,7 +163,7 @@ impl Report {
         let mut orphans = 0;
         for (key, facts) in store.requests() {
             orphans += u64::from(facts.orphans);
-            if filter.is_some_and(|query| !query.matches(facts, &OnDemand::new(|| store.request(key)))) {
+            if filter.is_some_and(|query| !store.matches(query, key)) {
                 continue;
             }
             rollup.add(facts);

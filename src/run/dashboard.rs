@@ -15,7 +15,7 @@ use crate::source::intake::{Bounds, Intake, channel};
 use crate::source::notices::Notices;
 use crate::source::otlp::{Bound, Endpoint};
 use crate::store::Store;
-use crate::tui::theme::Theme;
+use crate::tui::theme::{Signs, Theme};
 use crate::tui::{self, RunArgs, Shared};
 use crate::view::header::{Listener, Vitals};
 
@@ -79,6 +79,7 @@ impl Stage {
         } else {
             theme
         };
+        let theme = theme.with_signs(if look.ascii { Signs::Ascii } else { Signs::Unicode });
         let listeners = bound.map_or_else(Vec::new, |bound| {
             let of =
                 |protocol, addresses: Vec<_>| addresses.into_iter().map(move |address| Listener { protocol, address });

@@ -1,14 +1,17 @@
 //! Commands without a screen: read files, listen if asked to, then print.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::FairMutex;
 
 use super::{Ended, clock, files, now_ns, runtime};
+use crate::checks::load::{LoadList, aiperf, ledger};
 use crate::cli;
 use crate::pipeline;
 use crate::query::Query;
+use crate::report::check::{Accepted, CheckReport, Expectation, Rules, catalogue};
 use crate::report::{InputSection, Report, export};
 use crate::settings;
 use crate::source::intake::{Bounds, channel};
@@ -33,10 +36,86 @@ pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
     gather(&args.input, |store, _, filter, notes| Ended { output: export::json_lines(store, filter), notes, status: 0 })
 }
 
+/// Asks every check and prints the verdict.
+pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let mut rules = Rules { only: args.only, skip: args.skip, strict: args.strict, ..Rules::default() };
+    for text in &args.expect {
+        rules.expectations.push(Expectation::read(text).map_err(|error| format!("--expect {text:?}: {error}"))?);
+    }
+    if let Some(path) = &args.baseline {
+        rules.baseline = Accepted::read(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let format = if args.json { cli::CheckFormat::Json } else { args.format };
+    // The load generator writes its files while or after we listen: they are read when there is something to compare.
+    let load = || -> Result<(Option<LoadList>, Option<ledger::Ledger>), String> {
+        let mut list = None;
+        if let Some(path) = &args.aiperf {
+            let records =
+                aiperf::profile_export(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+            let manifest = path.with_file_name("phase_manifest.json");
+            let phases = match std::fs::read_to_string(&manifest) {
+                Ok(text) => {
+                    aiperf::phase_manifest(&text).map_err(|error| format!("{}: {error}", manifest.display()))?
+                }
+                Err(_) => Vec::new(),
+            };
+            list = Some(LoadList { records, phases });
+        }
+        let mut ledger = None;
+        if let Some(path) = &args.load {
+            let parsed = ledger::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+            if !parsed.records.is_empty() && list.is_none() {
+                list = Some(LoadList { records: parsed.records.clone(), phases: Vec::new() });
+            }
+            ledger = Some(parsed);
+        }
+        Ok((list, ledger))
+    };
+    let mut failed = None;
+    let ended = gather(&args.input, |store, _, _, mut notes| {
+        let (list, ledger) = match load() {
+            Ok(load) => load,
+            Err(error) => {
+                failed = Some(error);
+                return Ended::badly("");
+            }
+        };
+        if let Some(list) = &list {
+            store.expect_load(list);
+        }
+        rules.load = list;
+        store.check_all();
+        let report = CheckReport::of(store, &rules);
+        let unequal = ledger.map_or_else(Vec::new, |ledger| ledger.unequal(store.standing().by_outcome));
+        for one in &unequal {
+            notes.push(format!("load.count: the ledger counts {} {}, the roots {}", one.client, one.outcome, one.root));
+        }
+        let output = match format {
+            cli::CheckFormat::Text => report.to_string(),
+            cli::CheckFormat::Json => report.to_json() + "\n",
+            cli::CheckFormat::Junit => report.to_junit(),
+            cli::CheckFormat::Github => report.to_github(),
+        };
+        Ended { output, notes, status: u8::from(!report.passed || !unequal.is_empty()) }
+    })?;
+    failed.map_or(Ok(ended), Err)
+}
+
+/// Prints the catalogue of checks.
+pub(super) fn checks(args: cli::Checks) -> Ended {
+    let output = match args.format {
+        cli::CatalogueFormat::Text => catalogue::text(),
+        cli::CatalogueFormat::Json => catalogue::json(),
+        cli::CatalogueFormat::Markdown => catalogue::markdown(),
+    };
+    Ended { output, notes: Vec::new(), status: 0 }
+}
+
 /// Fills a store from what the command names, and hands it over.
 fn gather(
     args: &cli::Input,
-    print: impl FnOnce(&Store, InputSection, Option<&Query>, Vec<String>) -> Ended,
+    print: impl FnOnce(&mut Store, InputSection, Option<&Query>, Vec<String>) -> Ended,
 ) -> Result<Ended, String> {
     let filter = settings::filter(args.filter.as_deref())?;
     let bound = match args.listen {
@@ -72,7 +151,7 @@ fn gather(
         }
     }
     store.finish(now_ns());
-    Ok(print(&store, input, filter.as_ref(), notes))
+    Ok(print(&mut store, input, filter.as_ref(), notes))
 }
 
 /// Ends with the time, with the number of ended requests, or with a signal; whichever comes first.

@@ -46,6 +46,8 @@ pub fn run(cli: Cli) -> Ended {
         None => dashboard::run(cli.dashboard),
         Some(Command::Report(report)) => headless::report(report),
         Some(Command::Export(export)) => headless::export(export),
+        Some(Command::Check(check)) => headless::check(check),
+        Some(Command::Checks(checks)) => Ok(headless::checks(checks)),
         Some(Command::Demo(demo)) => demo::run(demo),
     }
     .unwrap_or_else(Ended::badly)

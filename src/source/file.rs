@@ -124,11 +124,11 @@ pub trait Sink {
 pub struct Summary {
     /// Lines, documents and messages looked at; blank lines are none.
     pub pieces: u64,
-    /// Those that could not be used, each reported.
+    /// Those that could not be used, each reported; the missing rest of a file that ends in an error counts as one.
     pub bad: u64,
     /// Those that are well-formed and hold nothing that is used here, each reported.
     pub idle: u64,
-    /// Files that could not be opened or read to their end, each reported.
+    /// Files that could not be opened or are of no known format, each reported.
     pub unreadable: u64,
     /// Whether the sink ended it early.
     pub stopped: bool,
@@ -175,7 +175,7 @@ impl Reading<'_> {
             Content::Unknown(reason) => self.unreadable(&file, reason),
         }
         if let Some(error) = stream.failed() {
-            self.unreadable(&file, format!("cannot be read further: {error}"));
+            self.bad(&file, Place::Whole, format!("cannot be read further: {error}"));
         }
         self.progressed(before + stream.read_bytes())
     }

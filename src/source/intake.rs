@@ -250,3 +250,67 @@ fn wait<T>(future: impl Future<Output = T>, until: Option<Instant>) -> Option<T>
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(size: usize) -> Payload {
+        Payload::otlp(Signal::Traces, vec![0; size])
+    }
+
+    #[test]
+    fn what_is_answered_is_what_the_source_hears() {
+        let (intake, mut outlet) = channel(Bounds::default());
+        let writer = thread::spawn(move || {
+            let mut sizes = Vec::new();
+            while let Some(delivery) = outlet.recv() {
+                sizes.push(delivery.payload.size());
+                match sizes.len() {
+                    1 => delivery.answer(Ok(Receipt { taken: 3, ..Receipt::default() })),
+                    2 => delivery.answer(Err(Refusal::Malformed("why".into()))),
+                    // Forgotten: the source hears that all the same.
+                    _ => drop(delivery),
+                }
+            }
+            sizes
+        });
+        assert_eq!(intake.offer_blocking(payload(1)).map(|receipt| receipt.taken), Ok(3));
+        assert_eq!(intake.offer_blocking(payload(2)), Err(Refusal::Malformed("why".into())));
+        assert_eq!(intake.offer_blocking(payload(3)), Err(Refusal::Closed));
+        drop(intake);
+        assert_eq!(writer.join().unwrap(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_full_channel_is_busy_and_room_comes_back_with_the_answer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        for bounds in [Bounds { payloads: 1, bytes: 1 << 20 }, Bounds { payloads: 9, bytes: 10 }] {
+            let (intake, mut outlet) = channel(bounds);
+            runtime.block_on(async {
+                // Larger than all the room there is: it still goes in, alone.
+                let mut first = std::pin::pin!(intake.offer(payload(100)));
+                assert!(std::future::poll_fn(|context| Poll::Ready(first.as_mut().poll(context).is_pending())).await);
+                assert_eq!(intake.offer(payload(1)).await, Err(Refusal::Busy));
+                outlet.try_recv().unwrap().answer(Ok(Receipt::default()));
+                assert_eq!(first.await, Ok(Receipt::default()));
+                let mut next = std::pin::pin!(intake.offer(payload(1)));
+                assert!(std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_pending())).await);
+                outlet.close();
+                assert_eq!(intake.offer(payload(1)).await, Err(Refusal::Closed));
+                outlet.try_recv().unwrap().answer(Ok(Receipt::default()));
+                assert_eq!(next.await, Ok(Receipt::default()));
+            });
+        }
+    }
+
+    #[test]
+    fn waiting_ends_in_time_and_with_the_last_source() {
+        let (intake, mut outlet) = channel(Bounds::default());
+        assert!(matches!(outlet.recv_timeout(Duration::from_millis(1)), Received::Nothing));
+        assert!(outlet.try_recv().is_none());
+        drop(intake);
+        assert!(matches!(outlet.recv_timeout(Duration::from_secs(9)), Received::Closed));
+        assert!(outlet.recv().is_none());
+    }
+}

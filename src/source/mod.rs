@@ -1,6 +1,6 @@
 //! Ways in: every source ends in payloads that [`intake`] carries to the store's one writer. Knows no store.
 //!
-//! Owns: the endpoint ([`otlp`]), files ([`file`]), the channel between them and the writer, and [`decode`], with which
+//! Owns: the endpoint ([`otlp`]), files ([`mod@file`]), the channel between them and the writer, and [`decode`], with which
 //! the writer turns a payload into the batch that the store takes. Keeps out: keeping, showing, the terminal.
 
 use crate::lifecycle::batch::Batch;

@@ -105,8 +105,11 @@ impl Store {
         self.counts.other_logs += batch.tally.other_logs;
         self.counts.metric_points += batch.tally.metric_points;
         self.counts.records_bad += batch.tally.bad_records;
+        let mut written: super::Map<&str, usize> = super::Map::default();
         for record in &batch.records {
-            self.take_record(record, now_ns);
+            let times = written.entry(&record.raw).or_default();
+            *times += 1;
+            self.take_record(record, *times, now_ns);
         }
         for sign in &batch.signs {
             self.take_sign(sign, now_ns);

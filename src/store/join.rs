@@ -105,6 +105,7 @@ impl Store {
             records: Vec::new(),
             told: Told::default(),
             facts: Facts::default(),
+            asked: super::check::Asked::default(),
             aliases: Vec::new(),
             inferred: false,
             dirty: false,
@@ -148,6 +149,7 @@ impl Store {
     fn absorb(&mut self, one: RequestKey, other: RequestKey) -> RequestKey {
         let (into, from) = (one.min(other), one.max(other));
         let Some(mut gone) = self.take_request(from, Some(into)) else { return into };
+        self.uncount_answers(&gone);
         for slot in &gone.traces {
             self.traces[*slot as usize].rename_groups(from, into);
         }
@@ -167,7 +169,9 @@ impl Store {
 
     /// Lets a request go without eviction: it was joined into `heir`, or nothing of it is left.
     pub(super) fn forget_request(&mut self, key: RequestKey, heir: Option<RequestKey>) {
-        self.take_request(key, heir);
+        if let Some(gone) = self.take_request(key, heir) {
+            self.uncount_answers(&gone);
+        }
     }
 
     /// Takes a request out of every index. Its rows stay where they are.
@@ -176,6 +180,7 @@ impl Store {
         self.uncount(key, &gone);
         self.accounted -= gone.accounted;
         self.unlist(key, &gone.rid);
+        self.checked.run.forget(key, &gone.rid);
         let aliases = std::mem::take(&mut gone.aliases);
         for alias in aliases.into_iter().chain([key]) {
             match heir.and_then(|heir| Some((heir, self.requests.get_mut(&heir)?))) {
@@ -233,7 +238,9 @@ impl Store {
     }
 
     /// Takes in a record: joined to its request, which it may be the first sign of.
-    pub(super) fn take_record(&mut self, record: &Record, now_ns: u64) {
+    /// `times` says how often it has stood in this delivery so far: a delivery that comes again is a duplicate, a record
+    /// that stands twice in one was written twice and is kept twice.
+    pub(super) fn take_record(&mut self, record: &Record, times: usize, now_ns: u64) {
         if record.request_id.is_empty() {
             if self.loose.iter().rev().take(256).any(|other| other.raw == record.raw) {
                 self.counts.records_duplicate += 1;
@@ -249,7 +256,7 @@ impl Store {
             None => self.new_request(record.request_id.clone(), now_ns),
         };
         let Some(request) = self.requests.get_mut(&key) else { return };
-        if request.records.iter().any(|other| other.raw == record.raw) {
+        if request.records.iter().filter(|other| other.raw == record.raw).count() >= times {
             self.counts.records_duplicate += 1;
             return;
         }

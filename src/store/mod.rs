@@ -5,6 +5,7 @@
 //! requests are one (`join`), their facts (`settle`), and what must go (`evict`). Owns: everything kept, and the
 //! account of its bytes. Keeps out: sources, clocks (time is an argument), screens.
 
+mod check;
 mod evict;
 mod group;
 mod ingest;
@@ -30,6 +31,7 @@ use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::packed;
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
+pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
 pub use lens::Lens;
 use trace::Trace;
@@ -153,6 +155,7 @@ struct Request {
     records: Vec<Record>,
     told: Told,
     facts: Facts,
+    asked: check::Asked,
     /// Keys of requests that were joined into it.
     aliases: Vec<RequestKey>,
     /// Joined from several traces by its id alone.
@@ -199,6 +202,7 @@ pub struct Store {
     full: bool,
     lost_checked_ns: u64,
     lens: Lens,
+    checked: Checked,
 }
 
 impl Store {
@@ -231,6 +235,7 @@ impl Store {
             full: false,
             lost_checked_ns: 0,
             lens: Lens::default(),
+            checked: Checked::default(),
         }
     }
 
@@ -263,7 +268,7 @@ impl Store {
     /// Bytes held, over everything kept.
     pub fn memory(&self) -> usize {
         let tables = self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory();
-        self.accounted + tables + self.memory.size()
+        self.accounted + tables + self.memory.size() + self.checked.run.memory()
     }
 
     /// The limits it was made with.

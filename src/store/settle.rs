@@ -80,6 +80,7 @@ impl Store {
         for slot in request.traces.clone() {
             self.account_trace(slot as usize);
         }
+        self.plan_checks(key, now_ns);
     }
 
     /// Requests in flight that have been silent for too long count as lost.
@@ -125,6 +126,7 @@ fn size_of_request(request: &Request) -> usize {
         + id
         + lists
         + request.facts.heap_size()
+        + request.asked.size()
         + request.records.iter().map(Record::size).sum::<usize>()
 }
 

@@ -380,6 +380,20 @@ fn records_alone_make_a_request_and_join_by_id() {
 }
 
 #[test]
+fn a_record_written_twice_is_kept_twice_and_a_delivery_that_comes_again_is_not() {
+    let mut store = store();
+    let end = r#"{"event_type":"request_end","event_time_unix_ms":1,"request":{"request_id":"r1"}}"#;
+    let records = || [end, end].map(|json| Record::from_json(json.as_bytes()).unwrap()).to_vec();
+    for _ in 0..3 {
+        store.ingest(&Batch { records: records(), ..Batch::default() }, 1);
+    }
+    record(&mut store, end);
+    store.refresh(1);
+    let [(key, _)] = all(&store)[..] else { panic!() };
+    assert_eq!((store.request(key).unwrap().records.len(), store.counts().records_duplicate), (2, 5));
+}
+
+#[test]
 fn eviction_takes_whole_requests_gives_every_byte_back_and_spares_the_pinned_one() {
     let mut store = Store::new(Limits { memory: 60_000, ..Limits::default() });
     let mut first = None;

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use super::data::Data;
 use crate::lifecycle::body::Attr;
 use crate::lifecycle::catalogue::Field;
-use crate::lifecycle::facts::{Facts, Leg};
+use crate::lifecycle::facts::Leg;
 use crate::lifecycle::request::RequestKey;
-use crate::query::{self, OnDemand, Query, Vocabulary};
+use crate::query::{self, Query, Vocabulary};
 
 pub use crate::query::{Completion, Error};
 
@@ -48,14 +48,19 @@ impl Filter {
     }
 
     /// Whether a request passes.
-    pub fn matches(&self, key: RequestKey, facts: &Facts, data: &dyn Data) -> bool {
-        self.query.matches(facts, &OnDemand::new(|| data.request(key)))
+    pub fn matches(&self, key: RequestKey, data: &dyn Data) -> bool {
+        data.matches(&self.query, key)
     }
 }
 
 /// The filter's text with a term added that asks for exactly this value of an attribute.
 pub fn with_attribute(text: &str, key: &str, value: &str) -> String {
     query::append_term(text, query::Name::Attribute(key), query::Op::Is, value)
+}
+
+/// The filter's text with a term of the filter language added.
+pub fn with_term(text: &str, term: &str) -> String {
+    query::append(text, term)
 }
 
 /// The filter's text without its last term.

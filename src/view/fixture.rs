@@ -1,8 +1,10 @@
 //! Requests built by hand, for the tests of views and screens: a small store without ingest.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::data::Data;
+use super::data::{Data, Seen};
+use crate::checks::Answers;
 use crate::lifecycle::body::{Attr, Code, Head, Pieces, Writer};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::context::{self, Resource, Scope};
@@ -12,7 +14,9 @@ use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
 use crate::lifecycle::stage::*;
-use crate::store::{Counts, Standing};
+use crate::query::{OnDemand, Query};
+use crate::store::rollup::Rollup;
+use crate::store::{Checked, Counts, Standing};
 
 pub const MS: u64 = 1_000_000;
 /// The fixture's present.
@@ -105,6 +109,7 @@ pub struct Fixture {
     order: Vec<RequestKey>,
     pub version: u64,
     pub counts: Counts,
+    checked: Checked,
 }
 
 impl Default for Fixture {
@@ -118,6 +123,7 @@ impl Default for Fixture {
             order: Vec::new(),
             version: 1,
             counts: Counts::default(),
+            checked: Checked::default(),
         }
     }
 }
@@ -185,6 +191,15 @@ impl Fixture {
 }
 
 impl Data for Fixture {
+    fn matches(&self, query: &Query, key: RequestKey) -> bool {
+        self.facts(key).is_some_and(|facts| query.matches(facts, &OnDemand::new(|| self.request(key))))
+    }
+    fn answers(&self, _: RequestKey) -> Option<&Answers> {
+        None
+    }
+    fn checked(&self) -> &Checked {
+        &self.checked
+    }
     fn version(&self) -> u64 {
         self.version
     }
@@ -210,6 +225,12 @@ impl Data for Fixture {
     }
     fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_> {
         Box::new(self.order.iter().rev().map(|key| (*key, &self.requests[key].facts)))
+    }
+    fn seen(&self) -> Seen<'_> {
+        let mut rollup = Rollup::default();
+        self.requests.values().for_each(|request| rollup.add(&request.facts));
+        let newest = Box::new(self.order.iter().rev().copied());
+        Seen { rollup: Cow::Owned(rollup), window_ns: None, until_ns: NOW, whole: true, newest }
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {
         self.requests.get(&key).map(|request| &request.facts)

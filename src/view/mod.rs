@@ -4,6 +4,7 @@
 //! form of numbers. Keeps out: terminal types, colours, keys (`tui`), and how facts come about (`lifecycle`, `store`).
 //! A view model costs what the screen shows, not what the store holds.
 
+pub mod checks;
 pub mod data;
 pub mod filter;
 pub mod format;
@@ -12,7 +13,10 @@ pub mod index;
 pub mod list;
 pub mod otlp_json;
 pub mod outcomes;
+pub mod panes;
 pub mod request;
+pub mod story;
+pub mod window;
 
 #[cfg(test)]
 pub(crate) mod fixture;

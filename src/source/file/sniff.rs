@@ -22,20 +22,12 @@ pub(super) enum Content {
 pub(super) fn content(head: &[u8]) -> Content {
     let first = skip_blank(head).first().copied();
     let is_json = matches!(first, Some(b'{' | b'['));
-    // A length of 123 or 91 bytes looks like a brace: then the message after it must look like one, too.
-    let is_message = |bytes: &[u8]| match (is_json, bytes) {
-        (true, [0x0a, length, tag, ..]) => !b" \t\"\r\n}]".contains(length) && matches!(tag, 0x0a | 0x12 | 0x1a),
-        (_, [0x0a, ..]) => true,
-        _ => false,
-    };
     let mut rest = head;
-    if varint(&mut rest).is_some_and(|length| length >= 2) && fits(rest) && is_message(rest) {
+    if varint(&mut rest).is_some_and(|length| is_request(rest, length)) {
         return Content::Frames(Prefix::Varint);
     }
     if let Some((length, rest)) = head.split_first_chunk()
-        && u32::from_be_bytes(*length) >= 2
-        && fits(rest)
-        && is_message(rest)
+        && is_request(rest, u64::from(u32::from_be_bytes(*length)))
     {
         return Content::Frames(Prefix::BigEndian);
     }
@@ -52,10 +44,14 @@ pub(super) fn content(head: &[u8]) -> Content {
     }
 }
 
-/// Whether a message that starts with field 1 goes on with a length.
-fn fits(message: &[u8]) -> bool {
-    let mut rest = message.get(1..).unwrap_or(&[]);
-    varint(&mut rest).is_some_and(|length| length < 1 << 32)
+/// Whether these bytes begin an export request of this length: field 1, within it a resource, a scope or a URL. A short text
+/// line may look like a length and a field, so the field's own length and content are looked at, too.
+fn is_request(bytes: &[u8], length: u64) -> bool {
+    let Some((0x0a, mut rest)) = bytes.split_first().map(|(tag, rest)| (*tag, rest)) else { return false };
+    let before = rest.len();
+    let Some(inner) = varint(&mut rest) else { return false };
+    let fits = inner <= length.saturating_sub(1 + (before - rest.len()) as u64);
+    fits && (inner == 0 || matches!(rest, [0x0a | 0x12 | 0x1a, ..]))
 }
 
 fn is_text(head: &[u8]) -> bool {
@@ -88,6 +84,8 @@ mod tests {
             b"\0\0\0{\n  \"a\"",
             b"\n\n{}",
             b"rt\":1}]}\n{}",
+            b"}\n{\"resourceSpans\":[]}",
+            b"x\n",
         ] {
             assert_eq!(content(text), Content::Text, "{:?}", String::from_utf8_lossy(text));
         }

@@ -12,7 +12,7 @@ const CHUNK: usize = 256 << 10;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     /// A piece, and whether it is whole: a last line without its line feed, a message that ends early are not.
-    Piece { bytes: &'a [u8], whole: bool },
+    Bytes { bytes: &'a [u8], whole: bool },
     /// A piece longer than the limit; it was skipped as far as that is possible.
     TooLong,
     /// Nothing more.
@@ -66,7 +66,7 @@ impl Stream {
                 return if too_long || length > limit {
                     Piece::TooLong
                 } else {
-                    Piece::Piece { bytes: &self.window[from..from + length], whole: true }
+                    Piece::Bytes { bytes: &self.window[from..from + length], whole: true }
                 };
             }
             searched = self.window.len() - self.at;
@@ -80,7 +80,7 @@ impl Stream {
                 return match &self.window[from..] {
                     _ if too_long => Piece::TooLong,
                     [] => Piece::End,
-                    bytes => Piece::Piece { bytes, whole: false },
+                    bytes => Piece::Bytes { bytes, whole: false },
                 };
             }
         }
@@ -92,7 +92,7 @@ impl Stream {
         let from = self.at;
         self.at = (from + length).min(self.window.len());
         let bytes = &self.window[from..self.at];
-        Piece::Piece { bytes, whole: bytes.len() == length }
+        Piece::Bytes { bytes, whole: bytes.len() == length }
     }
 
     /// Reads more into the window; false when there is no more.
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn lines_are_whole_but_the_last_one() {
         let mut lines = stream(b"one\n\nthree");
-        assert_eq!(lines.line(9), Piece::Piece { bytes: b"one", whole: true });
-        assert_eq!(lines.line(9), Piece::Piece { bytes: b"", whole: true });
-        assert_eq!(lines.line(9), Piece::Piece { bytes: b"three", whole: false });
+        assert_eq!(lines.line(9), Piece::Bytes { bytes: b"one", whole: true });
+        assert_eq!(lines.line(9), Piece::Bytes { bytes: b"", whole: true });
+        assert_eq!(lines.line(9), Piece::Bytes { bytes: b"three", whole: false });
         assert_eq!(lines.line(9), Piece::End);
     }
 
@@ -148,7 +148,7 @@ mod tests {
         let long = [vec![b'x'; 3 << 20], b"\nnext\n".to_vec()].concat();
         let mut lines = Stream::new(Box::new(io::Cursor::new(long)), Rc::default());
         assert_eq!(lines.line(1 << 20), Piece::TooLong);
-        assert_eq!(lines.line(1 << 20), Piece::Piece { bytes: b"next", whole: true });
+        assert_eq!(lines.line(1 << 20), Piece::Bytes { bytes: b"next", whole: true });
         assert_eq!(lines.line(1 << 20), Piece::End);
     }
 
@@ -156,9 +156,9 @@ mod tests {
     fn messages_and_lines_share_the_window() {
         let mut mixed = stream(b"abcdef\n");
         assert_eq!(mixed.peek(2), b"abcdef\n");
-        assert_eq!(mixed.message(3), Piece::Piece { bytes: b"abc", whole: true });
+        assert_eq!(mixed.message(3), Piece::Bytes { bytes: b"abc", whole: true });
         mixed.skip(1);
-        assert_eq!(mixed.message(9), Piece::Piece { bytes: b"ef\n", whole: false });
+        assert_eq!(mixed.message(9), Piece::Bytes { bytes: b"ef\n", whole: false });
         assert_eq!(mixed.line(9), Piece::End);
     }
 }

@@ -123,7 +123,7 @@ impl Texts {
                     reading.bad(file, Place::Line(line), reason);
                     continue;
                 }
-                Piece::Piece { bytes, whole } => (trim(bytes), whole),
+                Piece::Bytes { bytes, whole } => (trim(bytes), whole),
             };
             if bytes.is_empty() {
                 continue;
@@ -175,7 +175,7 @@ impl Texts {
                     reading.summary.pieces -= 1;
                 }
             }
-            (Outcome::Cut(reason), None) if may_go_on(bytes) => {
+            (Outcome::Cut(reason), None) if whole && may_go_on(bytes) => {
                 let mut brackets = Brackets::default();
                 brackets.read(bytes);
                 return Some(Document { line, bytes: bytes.to_vec(), brackets, reason });

@@ -175,3 +175,6 @@ pub fn first_key<T>(json: &[u8], wanted: impl FnMut(&str) -> Option<T>) -> Optio
     let _ = Deserializer::from_slice(json).deserialize_map(Keys(&mut found, wanted));
     found
 }
+
+#[cfg(test)]
+mod tests;

@@ -132,3 +132,6 @@ struct Shared {
     max_message: usize,
     origins: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests;

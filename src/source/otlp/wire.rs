@@ -416,3 +416,6 @@ fn points(level: usize, bytes: &[u8]) -> Result<u64, Bad> {
     }
     Ok(count)
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,20 +124,29 @@ impl Values {
 
 /// A multiset of non-negative costs. The bits of such numbers order as they do.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Costs(Values);
+pub struct Costs {
+    bits: Values,
+    /// Their sum in units of [`UNIT`]: whole numbers, so that taking away undoes adding to the last digit.
+    sum: i128,
+}
+
+/// What a cost is summed in. Every cost from 2⁻¹¹ on is a whole number of them.
+const UNIT: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
 impl Costs {
     /// Adds one cost; a negative one counts as 0, what is not a number not at all.
     pub fn add(&mut self, cost: f64) {
         if let Some(bits) = Self::bits(cost) {
-            self.0.add(bits);
+            self.bits.add(bits);
+            self.sum = self.sum.saturating_add(units(bits));
         }
     }
 
-    /// Takes one cost away.
+    /// Takes one cost away that was added before.
     pub fn remove(&mut self, cost: f64) {
         if let Some(bits) = Self::bits(cost) {
-            self.0.remove(bits);
+            self.bits.remove(bits);
+            self.sum = self.sum.saturating_sub(units(bits));
         }
     }
 
@@ -148,40 +157,47 @@ impl Costs {
 
     /// How many costs there are.
     pub fn count(&self) -> u64 {
-        self.0.count()
+        self.bits.count()
     }
 
     /// The quantile by nearest rank.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        self.0.quantile(q).map(f64::from_bits)
+        self.bits.quantile(q).map(f64::from_bits)
     }
 
     /// The least.
     pub fn min(&self) -> Option<f64> {
-        self.0.min().map(f64::from_bits)
+        self.bits.min().map(f64::from_bits)
     }
 
     /// The greatest.
     pub fn max(&self) -> Option<f64> {
-        self.0.max().map(f64::from_bits)
+        self.bits.max().map(f64::from_bits)
     }
 
     /// How many costs lie in `from..to`.
     pub fn between(&self, from: f64, to: f64) -> u64 {
         match (Self::bits(from), Self::bits(to)) {
-            (Some(from), Some(to)) => self.0.between(from, to),
-            (Some(from), None) => self.0.between(from, u64::MAX),
+            (Some(from), Some(to)) => self.bits.between(from, to),
+            (Some(from), None) => self.bits.between(from, u64::MAX),
             _ => 0,
         }
     }
 
-    /// Their sum. Walks them.
+    /// Their sum.
     pub fn sum(&self) -> f64 {
-        let of = |bucket: &Bucket| -> f64 {
-            bucket.values.iter().map(|(bits, times)| f64::from_bits(*bits) * *times as f64).sum()
-        };
-        self.0.buckets.values().map(of).sum()
+        self.sum as f64 * UNIT
     }
+
+    /// Their mean; `None` when there are none.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum() / self.count() as f64)
+    }
+}
+
+/// A cost in whole [`UNIT`]s; costs beyond 2⁶² count as that much.
+fn units(bits: u64) -> i128 {
+    (f64::from_bits(bits).min(4_611_686_018_427_387_904.0) / UNIT) as i128
 }
 
 #[cfg(test)]

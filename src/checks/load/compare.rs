@@ -1,0 +1,201 @@
+//! The comparison of a whole run: every record with its request, every request with its record.
+
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+
+use super::{Class, LoadList, LoadRecord, Verdict, judge, unequal_tokens};
+use crate::lifecycle::facts::Facts;
+use crate::lifecycle::request::RequestKey;
+use crate::lifecycle::stage::Outcome;
+
+/// How near to its phase's end a request that was cut off ends (spec request-trace.md), nanoseconds.
+const CUT_OFF_NS: u64 = 5_000_000;
+
+/// One phase: the requests by outcome on both sides, and the named classes among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PhaseCounts {
+    /// Records of the load generator, by the word of their outcome.
+    pub client: BTreeMap<String, u64>,
+    /// Roots joined to them, by outcome; requests without a root as `no root`.
+    pub root: BTreeMap<String, u64>,
+    /// Differences that have a name. Cut-off roots are counted in no other place.
+    pub classes: BTreeMap<Class, u64>,
+}
+
+/// Two sides that contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disagreement {
+    /// The client's id.
+    pub x_request_id: CompactString,
+    /// The phase.
+    pub phase: CompactString,
+    /// The request, when there is one.
+    pub request: Option<RequestKey>,
+    /// The check that is violated: `load.request` or `load.tokens`.
+    pub check: &'static str,
+    /// Both sides in one sentence.
+    pub message: String,
+}
+
+/// A whole run compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Per phase, in the order of their names.
+    pub phases: BTreeMap<CompactString, PhaseCounts>,
+    /// Every contradiction.
+    pub disagreements: Vec<Disagreement>,
+    /// Requests with a root that are no record's: other clients'.
+    pub others: Vec<RequestKey>,
+    /// Roots that were compared, cut-off ones too.
+    pub roots: u64,
+    /// Successes whose tokens were compared.
+    pub tokens_compared: u64,
+}
+
+impl Comparison {
+    /// Where the counts of a phase differ although every class is set apart: phase, outcome, client's, roots'. This is
+    /// load.count; empty when it holds.
+    pub fn unequal_counts(&self) -> Vec<(CompactString, String, u64, u64)> {
+        let mut unequal = Vec::new();
+        for (phase, counts) in &self.phases {
+            let of = |counts: &BTreeMap<String, u64>, word: &str| counts.get(word).copied().unwrap_or(0);
+            let mut words: Vec<&String> = counts.client.keys().chain(counts.root.keys()).collect();
+            words.sort();
+            words.dedup();
+            // What the classes move from one word to another.
+            let moved = |class| counts.classes.get(&class).copied().unwrap_or(0);
+            let (race, unreached, broken) =
+                (moved(Class::Race), moved(Class::NeverReached), moved(Class::BrokenAfter200));
+            for word in words {
+                let (client, root) = (of(&counts.client, word), of(&counts.root, word));
+                let slack = match word.as_str() {
+                    "cancelled" => race + unreached,
+                    "success" => race + broken,
+                    "rejected" | "timed_out" | "failed" => broken,
+                    _ => unreached,
+                };
+                if client.abs_diff(root) > slack {
+                    unequal.push((phase.clone(), word.clone(), client, root));
+                }
+            }
+        }
+        unequal
+    }
+
+    /// Whether everything agrees.
+    pub fn agrees(&self) -> bool {
+        self.disagreements.is_empty() && self.unequal_counts().is_empty()
+    }
+}
+
+/// Compares a load generator's list with the requests.
+pub fn compare<'a>(list: &LoadList, requests: impl Iterator<Item = (RequestKey, &'a Facts)>) -> Comparison {
+    let mut by_id: BTreeMap<&str, Vec<(RequestKey, &Facts)>> = BTreeMap::new();
+    let mut rest: Vec<(RequestKey, &Facts)> = Vec::new();
+    for (key, facts) in requests {
+        match facts.x_request_id.as_str() {
+            "" => rest.push((key, facts)),
+            id => by_id.entry(id).or_default().push((key, facts)),
+        }
+    }
+    let mut comparison = Comparison::default();
+    for record in &list.records {
+        let sides = by_id.remove(record.x_request_id.as_str()).unwrap_or_default();
+        comparison.take(record, &sides);
+    }
+    rest.extend(by_id.into_values().flatten());
+    rest.sort_by_key(|(key, _)| *key);
+    for (key, facts) in rest.into_iter().filter(|(_, facts)| facts.has_root) {
+        match cut_off(list, facts) {
+            Some(phase) => {
+                comparison.roots += 1;
+                let counts = comparison.phases.entry(phase).or_default();
+                *counts.classes.entry(Class::CutOff).or_default() += 1;
+            }
+            None => comparison.others.push(key),
+        }
+    }
+    comparison
+}
+
+impl Comparison {
+    fn take(&mut self, record: &LoadRecord, sides: &[(RequestKey, &Facts)]) {
+        let client = record.seen.outcome().map_or_else(|| record.seen.word(), |outcome| outcome.word().to_owned());
+        let counts = self.phases.entry(record.phase.clone()).or_default();
+        *counts.client.entry(client).or_default() += 1;
+        let disagree = |check, request, message| Disagreement {
+            x_request_id: record.x_request_id.clone(),
+            phase: record.phase.clone(),
+            request,
+            check,
+            message,
+        };
+        if let [(key, _), _, ..] = sides {
+            let count = sides.len();
+            let message = format!("{}: {count} requests carry this client id, expected one", record.x_request_id);
+            self.disagreements.push(disagree("load.request", Some(*key), message));
+        }
+        let side = sides.first();
+        let verdict = judge(record, side.map(|(_, facts)| *facts));
+        if let Some((_, facts)) = side {
+            let word = if facts.has_root { facts.outcome_text() } else { "no root" };
+            // Where no root can be, both sides count the same.
+            let word = if verdict == Verdict::Nothing {
+                record.seen.outcome().map_or(word, |outcome| outcome.word())
+            } else {
+                word
+            };
+            *counts.root.entry(word.to_owned()).or_default() += 1;
+            self.roots += u64::from(facts.has_root);
+        }
+        match verdict {
+            Verdict::Named(class) => *counts.classes.entry(class).or_default() += 1,
+            Verdict::Disagree | Verdict::Waiting => {
+                let root = side.map_or("no request", |(_, facts)| facts.outcome_text());
+                let message = format!(
+                    "{}: the load generator saw {}, the cluster {root}: expected one outcome",
+                    record.x_request_id,
+                    record.seen.word()
+                );
+                self.disagreements.push(disagree("load.request", side.map(|(key, _)| *key), message));
+            }
+            Verdict::Agree | Verdict::Nothing => {}
+        }
+        if let (Some((key, facts)), super::Seen::Success) = (side, &record.seen)
+            && facts.outcome == Some(Outcome::Success)
+        {
+            self.tokens_compared += 1;
+            for (name, client, cluster) in unequal_tokens(record, facts) {
+                let message = format!(
+                    "{}: the load generator counts {client} {name} tokens, the cluster {cluster}: expected one count",
+                    record.x_request_id
+                );
+                self.disagreements.push(disagree("load.tokens", Some(*key), message));
+            }
+        }
+    }
+}
+
+/// The phase at whose end a request without a record was cut off.
+fn cut_off(list: &LoadList, facts: &Facts) -> Option<CompactString> {
+    // The generator sends its own id with every request: one without is another client's.
+    if facts.outcome != Some(Outcome::Cancelled) || facts.x_request_id.is_empty() {
+        return None;
+    }
+    let ended = facts.terminal_ns.or(facts.end_ns)?;
+    let near = |end: u64| ended.abs_diff(end) <= CUT_OFF_NS;
+    if let Some(phase) = list.phases.iter().find(|phase| phase.end_ns.is_some_and(near)) {
+        return Some(phase.phase.clone());
+    }
+    // A phase that never said when it ended ran until the end: not before its last finished request.
+    let open = if list.phases.is_empty() {
+        list.records.last().map(|record| &record.phase)
+    } else {
+        list.phases.iter().find(|phase| phase.end_ns.is_none()).map(|phase| &phase.phase)
+    }?;
+    let finished =
+        list.records.iter().filter(|record| record.phase == *open && record.seen.outcome() == Some(Outcome::Success));
+    let last = finished.filter_map(|record| record.end_ns).max()?;
+    (ended.saturating_add(CUT_OFF_NS) >= last).then(|| open.clone())
+}

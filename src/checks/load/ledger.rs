@@ -1,0 +1,201 @@
+//! A small JSON ledger for other load generators. Two forms, alone or together in one object:
+//!
+//! ```json
+//! {"requests": [{"x_request_id": "a", "phase": "run", "code": 200, "prompt_tokens": 12, "completion_tokens": 3}],
+//!  "results": {"unary": {"200": 14}, "abort": {"aborted": 3}, "completion": {"200": 5}, "session": {"200": 4}}}
+//! ```
+//!
+//! `requests` lists what was sent, one by one: `code` is the HTTP status, or `error` a word (`aborted`, `timeout`,
+//! `refused`, …). `results` counts by kind and result, as `dev-cluster/load.py` prints them: a status, `aborted`, a word
+//! for a broken stream, an exception's name. Of its kinds, `completion` makes no root and `session` is three requests.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{LoadRecord, Seen, Usage, clean};
+use crate::lifecycle::stage::Outcome;
+
+/// Turns of one `session` of `load.py`.
+const TURNS: u64 = 3;
+
+#[derive(Deserialize)]
+struct Raw {
+    #[serde(default)]
+    requests: Vec<RawRequest>,
+    #[serde(default)]
+    results: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+#[derive(Deserialize)]
+struct RawRequest {
+    x_request_id: String,
+    #[serde(default)]
+    phase: String,
+    #[serde(default)]
+    code: Option<u16>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+/// What a ledger says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Requests one by one; for [`super::compare`].
+    pub records: Vec<LoadRecord>,
+    /// Requests that must have a root, by outcome.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// Streams that broke after HTTP 200, and errors that may have several outcomes: rejected, timed out or failed.
+    pub broken: u64,
+    /// Requests to endpoints that make no root.
+    pub without_root: u64,
+}
+
+/// Where the counts of roots leave what a ledger allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unequal {
+    /// The outcome.
+    pub outcome: &'static str,
+    /// The ledger's count.
+    pub client: u64,
+    /// Roots.
+    pub root: u64,
+}
+
+impl Ledger {
+    /// Compares counts with the roots, in the order of [`Outcome::ALL`]. An aborted stream that had just ended is a
+    /// success (a race); a broken one is rejected, timed out or failed.
+    pub fn unequal(&self, roots: [u64; 6]) -> Vec<Unequal> {
+        let of = |outcome: Outcome| self.counts.get(outcome.word()).copied().unwrap_or(0);
+        let root = |outcome: Outcome| Outcome::ALL.iter().position(|other| *other == outcome).map_or(0, |at| roots[at]);
+        let aborted = of(Outcome::Cancelled);
+        let race = root(Outcome::Success).saturating_sub(of(Outcome::Success)).min(aborted);
+        Outcome::ALL
+            .into_iter()
+            .filter_map(|outcome| {
+                let (client, root) = (of(outcome), root(outcome));
+                let (least, most) = match outcome {
+                    Outcome::Success => (client + race, client + race),
+                    Outcome::Cancelled => (client - race, client - race),
+                    Outcome::Unknown => (0, 0),
+                    _ => (client, client + self.broken),
+                };
+                (!(least..=most).contains(&root)).then_some(Unequal { outcome: outcome.word(), client, root })
+            })
+            .collect()
+    }
+}
+
+/// Reads a ledger.
+///
+/// # Errors
+/// When it is no such object.
+pub fn parse(text: &str) -> Result<Ledger, String> {
+    let raw: Raw = serde_json::from_str(text)
+        .map_err(|error| format!("expected a ledger with \"requests\" or \"results\", {error}"))?;
+    if raw.requests.is_empty() && raw.results.is_empty() {
+        return Err("expected a ledger with \"requests\" or \"results\", found neither".into());
+    }
+    let mut ledger = Ledger::default();
+    for request in raw.requests {
+        let seen = match (request.code, &request.error) {
+            (_, Some(error)) => seen(error),
+            (Some(code), None) => of_code(code),
+            (None, None) => Seen::Success,
+        };
+        ledger.records.push(LoadRecord {
+            x_request_id: clean(&request.x_request_id),
+            phase: clean(&request.phase),
+            seen,
+            usage: Usage {
+                prompt: request.prompt_tokens,
+                completion: request.completion_tokens,
+                cached: request.cached_tokens,
+            },
+            end_ns: None,
+        });
+    }
+    for (kind, results) in raw.results {
+        for (result, count) in results {
+            ledger.count(&kind, &result, count);
+        }
+    }
+    Ok(ledger)
+}
+
+impl Ledger {
+    fn count(&mut self, kind: &str, result: &str, count: u64) {
+        if result.starts_with("skipped") {
+            return;
+        }
+        if kind == "completion" {
+            self.without_root += count;
+            return;
+        }
+        let seen = seen(result);
+        // A conversation goes on only after an answer.
+        let requests = if kind == "session" && seen == Seen::Success { count * TURNS } else { count };
+        match seen.outcome() {
+            Some(outcome) => *self.counts.entry(outcome.word()).or_default() += requests,
+            None if seen == Seen::Refused => {}
+            None => self.broken += requests,
+        }
+    }
+}
+
+fn of_code(code: u16) -> Seen {
+    if (200..300).contains(&code) { Seen::Success } else { Seen::Code(code) }
+}
+
+fn seen(word: &str) -> Seen {
+    if let Ok(code) = word.parse() {
+        return of_code(code);
+    }
+    match word {
+        "aborted" | "cancelled" => Seen::Cancelled,
+        "timeout" | "TimeoutError" => Seen::ClientTimeout,
+        "refused" | "ConnectionRefusedError" => Seen::Refused,
+        other => Seen::Other(clean(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counts_of_load_py_are_read() {
+        let ledger = parse(
+            r#"{"model":"m","seconds":1.5,"sent":30,"results":{"unary":{"200":10},"abort":{"aborted":3,"200":1},
+            "invalid":{"400":2,"404":1},"completion":{"200":4},"session":{"200":2},"stream":{"stream error event":1}}}"#,
+        )
+        .unwrap();
+        assert_eq!((ledger.without_root, ledger.broken), (4, 1));
+        assert!(ledger.unequal([17, 3, 3, 1, 0, 0]).is_empty());
+        // An abort that came too late.
+        assert!(ledger.unequal([18, 2, 4, 0, 0, 0]).is_empty());
+        let unequal = ledger.unequal([17, 2, 3, 0, 0, 1]);
+        let outcomes: Vec<_> = unequal.iter().map(|unequal| unequal.outcome).collect();
+        assert_eq!(outcomes, ["cancelled", "unknown"]);
+    }
+
+    #[test]
+    fn requests_one_by_one_are_read() {
+        let ledger = parse(
+            r#"{"requests":[{"x_request_id":"a","code":200,"completion_tokens":3},{"x_request_id":"b","code":529},
+            {"x_request_id":"c","error":"aborted"}]}"#,
+        )
+        .unwrap();
+        let seen: Vec<_> = ledger.records.iter().map(|record| record.seen.clone()).collect();
+        assert_eq!(seen, [Seen::Success, Seen::Code(529), Seen::Cancelled]);
+        assert_eq!(ledger.records[0].usage.completion, Some(3));
+        assert!(parse("{}").unwrap_err().contains("neither"));
+        assert!(parse("[").is_err());
+    }
+}

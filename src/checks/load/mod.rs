@@ -1,0 +1,370 @@
+//! The load generator's side (spec request-trace.md): what it saw of each request, compared with what the roots say.
+//!
+//! Owns: the generator's list in one form ([`LoadRecord`]), the readers of AIPerf's files ([`aiperf`]) and of a small
+//! JSON ledger ([`ledger`]), the verdict on one request ([`judge`]) and the comparison of a whole run ([`compare`]).
+//! Keeps out: opening files. Requests are joined by the client's own id, never by time.
+
+pub mod aiperf;
+mod compare;
+pub mod ledger;
+
+use compact_str::CompactString;
+
+use super::case::{Asked, Case, said};
+use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
+use crate::lifecycle::facts::Facts;
+use crate::lifecycle::stage::Outcome;
+use crate::lifecycle::text;
+pub use compare::{Comparison, Disagreement, PhaseCounts, compare};
+
+/// How a request ended for the client that sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// No error.
+    Success,
+    /// It left: code 499, or marked as cancelled.
+    Cancelled,
+    /// An HTTP status that tells of an error.
+    Code(u16),
+    /// Its own time-out: it left.
+    ClientTimeout,
+    /// The answer broke before its first token.
+    Invalid,
+    /// Nobody listened.
+    Refused,
+    /// Another error, by its type.
+    Other(CompactString),
+}
+
+/// Tokens as the answer's usage counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// `usage_prompt_tokens`.
+    pub prompt: Option<u64>,
+    /// `usage_completion_tokens`.
+    pub completion: Option<u64>,
+    /// `usage_prompt_cache_read_tokens`.
+    pub cached: Option<u64>,
+}
+
+/// One request of the load generator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadRecord {
+    /// The client's own id, sent along as `x-request-id`.
+    pub x_request_id: CompactString,
+    /// Its benchmark phase: `warmup`, `profiling`, …; empty when there is one only.
+    pub phase: CompactString,
+    /// How it ended.
+    pub seen: Seen,
+    /// What it cost.
+    pub usage: Usage,
+    /// When it ended by the client's clock, Unix nanoseconds; not to be compared with other clocks but for phases' ends.
+    pub end_ns: Option<u64>,
+}
+
+/// When a benchmark phase ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhaseEnd {
+    /// Its name.
+    pub phase: CompactString,
+    /// When, Unix nanoseconds; `None` when it was cut off without a note.
+    pub end_ns: Option<u64>,
+}
+
+/// A load generator's list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadList {
+    /// Every finished request.
+    pub records: Vec<LoadRecord>,
+    /// The phases, when known.
+    pub phases: Vec<PhaseEnd>,
+}
+
+/// A legal difference between the two sides, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Class {
+    /// In flight when the phase or the run ended: a root without a record.
+    CutOff,
+    /// Cancelled so early that it never reached the frontend, or nobody listened: a record without a request.
+    NeverReached,
+    /// The stream ended just before the cancel.
+    Race,
+    /// The stream broke after HTTP 200, which the client takes for success: the root is to be believed.
+    BrokenAfter200,
+    /// The client's own time-out, which the frontend sees as leaving.
+    ClientTimeout,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 5] =
+        [Self::CutOff, Self::NeverReached, Self::Race, Self::BrokenAfter200, Self::ClientTimeout];
+
+    /// The name in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::CutOff => "cut off",
+            Self::NeverReached => "never reached",
+            Self::Race => "race",
+            Self::BrokenAfter200 => "broken after 200",
+            Self::ClientTimeout => "client time-out",
+        }
+    }
+}
+
+/// A text of a file as it may be kept and shown.
+fn clean(text: &str) -> CompactString {
+    CompactString::from(text::scrub(text.as_bytes()))
+}
+
+/// What the two sides of one request come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// They agree.
+    Agree,
+    /// They differ in a way that has a name.
+    Named(Class),
+    /// They contradict each other.
+    Disagree,
+    /// There is nothing to compare: the endpoint makes no root.
+    Nothing,
+    /// The root has not arrived.
+    Waiting,
+}
+
+impl Seen {
+    /// The outcome it stands for, in the root's words; `None` when there may be several.
+    pub fn outcome(&self) -> Option<Outcome> {
+        match self {
+            Self::Success => Some(Outcome::Success),
+            Self::Cancelled | Self::ClientTimeout | Self::Code(499) => Some(Outcome::Cancelled),
+            Self::Code(504) => Some(Outcome::TimedOut),
+            Self::Code(400..=498 | 503 | 529) => Some(Outcome::Rejected),
+            Self::Code(500..) => Some(Outcome::Failed),
+            Self::Code(_) | Self::Invalid | Self::Refused | Self::Other(_) => None,
+        }
+    }
+
+    /// The word in reports.
+    pub fn word(&self) -> String {
+        match self {
+            Self::Code(code) => match self.outcome() {
+                Some(outcome) => format!("{} ({code})", outcome.word()),
+                None => format!("code {code}"),
+            },
+            Self::Success => "success".into(),
+            Self::Cancelled => "cancelled".into(),
+            Self::ClientTimeout => "client time-out".into(),
+            Self::Invalid => "broken before the first token".into(),
+            Self::Refused => "connection refused".into(),
+            Self::Other(kind) => kind.to_string(),
+        }
+    }
+}
+
+/// Compares the two sides of one request by the table of spec request-trace.md; `root` is `None` when no request with this
+/// client id is known.
+pub fn judge(record: &LoadRecord, request: Option<&Facts>) -> Verdict {
+    use Outcome::{Cancelled, Failed, Rejected, Success, TimedOut};
+    let Some(facts) = request else {
+        return match record.seen {
+            Seen::Cancelled | Seen::Code(499) | Seen::ClientTimeout | Seen::Refused => {
+                Verdict::Named(Class::NeverReached)
+            }
+            _ => Verdict::Disagree,
+        };
+    };
+    let Some(root) = facts.outcome else {
+        let rootless = !facts.endpoint.is_empty() && !facts.endpoint.contains("chat");
+        return if rootless { Verdict::Nothing } else { Verdict::Waiting };
+    };
+    match (&record.seen, root) {
+        (Seen::Success, Success) => Verdict::Agree,
+        (Seen::Success, Rejected | TimedOut | Failed) if record.usage.completion.is_none() => {
+            Verdict::Named(Class::BrokenAfter200)
+        }
+        (Seen::Cancelled | Seen::Code(499), Cancelled) => Verdict::Agree,
+        (Seen::Cancelled | Seen::Code(499), Success) => Verdict::Named(Class::Race),
+        (Seen::ClientTimeout, Cancelled) => Verdict::Named(Class::ClientTimeout),
+        (Seen::Invalid, Rejected | Failed) => Verdict::Agree,
+        (seen @ Seen::Code(_), root) if seen.outcome() == Some(root) => Verdict::Agree,
+        _ => Verdict::Disagree,
+    }
+}
+
+/// Usage counts that differ, on successes: name, the client's, the cluster's.
+pub fn unequal_tokens(record: &LoadRecord, facts: &Facts) -> Vec<(&'static str, u64, u64)> {
+    let usage = &record.usage;
+    [
+        ("output", usage.completion, facts.output_tokens),
+        ("input", usage.prompt, facts.input_tokens),
+        ("cached", usage.cached, facts.cached_tokens),
+    ]
+    .into_iter()
+    .filter_map(|(name, client, cluster)| Some((name, client?, cluster?)))
+    .filter(|(_, client, cluster)| client != cluster)
+    .collect()
+}
+
+pub(super) const COUNT: Check = Check {
+    id: "load.count",
+    level: Level::Error,
+    what: "per phase, requests by outcome equal the load generator's after the named classes (answered per run)",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: |_, asked| asked.unknown(Why::WholeRun),
+};
+
+/// The generator's record of a request; says why when there is none.
+fn record_of<'c>(case: &'c Case<'_>, asked: &mut Asked<'_, '_>) -> Option<&'c LoadRecord> {
+    let record = case.around.load(&case.facts.x_request_id).filter(|_| !case.facts.x_request_id.is_empty());
+    if record.is_none() {
+        asked.unknown(Why::NotCompared);
+    }
+    record
+}
+
+pub(super) const REQUEST: Check = Check {
+    id: "load.request",
+    level: Level::Error,
+    what: "the outcome agrees with the load generator's, or differs in a way that has a name",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: request,
+};
+
+fn request(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some(record) = record_of(case, asked) else { return };
+    match judge(record, Some(case.facts)) {
+        Verdict::Nothing => {}
+        Verdict::Waiting => asked.unknown(Why::NoRoot),
+        verdict => {
+            asked.expect_at(Level::Error, case.root(), verdict != Verdict::Disagree, || {
+                let (root, client) = (case.facts.outcome_text(), record.seen.word());
+                format!("ended {root}, the load generator's {} {client}: expected one outcome", record.x_request_id)
+            });
+            if let Verdict::Named(class) = verdict {
+                let (root, client) = (case.facts.outcome_text(), record.seen.word());
+                asked.note(case.root(), format!("ended {root}, the load generator saw {client}: {}", class.word()));
+            }
+        }
+    }
+}
+
+pub(super) const TOKENS: Check = Check {
+    id: "load.tokens",
+    level: Level::Error,
+    what: "on successes the load generator's usage counts equal the spans' and the record's",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: tokens,
+};
+
+fn tokens(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some(record) = record_of(case, asked) else { return };
+    if !case.succeeded() || record.seen != Seen::Success {
+        return;
+    }
+    if record.usage == Usage::default() {
+        return asked.unknown(Why::Unsaid);
+    }
+    let unequal = unequal_tokens(record, case.facts);
+    asked.expect_at(Level::Error, case.root(), unequal.is_empty(), || {
+        let unequal: Vec<_> = unequal
+            .iter()
+            .map(|(name, client, cluster)| format!("{cluster} {name} (the load generator {client})"))
+            .collect();
+        let session = said(Some(&record.x_request_id));
+        format!("counts {} tokens for {session}, expected equal counts", unequal.join(", "))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Scene, violates};
+    use super::super::{Answer, CheckId, Moment, Nothing, Surroundings};
+    use super::*;
+
+    struct Generator(LoadRecord);
+
+    impl Surroundings for Generator {
+        fn load(&self, x_request_id: &str) -> Option<&LoadRecord> {
+            (x_request_id == self.0.x_request_id).then_some(&self.0)
+        }
+    }
+
+    fn saw(seen: Seen, completion: Option<u64>) -> Generator {
+        let usage = Usage { prompt: Some(33), completion, cached: None };
+        Generator(LoadRecord { x_request_id: "x".into(), phase: "profiling".into(), seen, usage, end_ns: None })
+    }
+
+    fn scene() -> Scene {
+        Scene::aggregated().set("http-request", "x_request_id", "x")
+    }
+
+    fn ask(scene: &Scene, around: &dyn Surroundings, id: &str) -> (Answer, super::super::Answers) {
+        let answers = scene.answers(around, Moment::Settled);
+        (answers.of(CheckId::of(id).unwrap()), answers)
+    }
+
+    #[test]
+    fn count_is_the_runs() {
+        assert_eq!(ask(&scene(), &Nothing, "load.count").0, Answer::Unknown(Why::WholeRun));
+    }
+
+    #[test]
+    fn request() {
+        let id = "load.request";
+        assert_eq!(ask(&scene(), &saw(Seen::Success, Some(8)), id).0, Answer::Holds);
+        let (answer, answers) = ask(&scene(), &saw(Seen::Code(529), None), id);
+        violates(answer, &answers, id, Level::Error, "ended success, the load generator's x rejected (529)");
+        let (answer, answers) = ask(&scene(), &saw(Seen::Cancelled, None), id);
+        assert_eq!(answer, Answer::Holds);
+        assert!(answers.findings().iter().any(|finding| finding.message.contains("race")));
+        assert_eq!(ask(&scene(), &Nothing, id).0, Answer::Unknown(Why::NotCompared));
+        let rootless = scene().lose("request.lifecycle");
+        assert_eq!(ask(&rootless, &saw(Seen::Success, None), id).0, Answer::Unknown(Why::NoRoot));
+    }
+
+    #[test]
+    fn tokens() {
+        let id = "load.tokens";
+        assert_eq!(ask(&scene(), &saw(Seen::Success, Some(8)), id).0, Answer::Holds);
+        let (answer, answers) = ask(&scene(), &saw(Seen::Success, Some(9)), id);
+        violates(answer, &answers, id, Level::Error, "counts 8 output (the load generator 9) tokens");
+        assert_eq!(ask(&scene(), &Nothing, id).0, Answer::Unknown(Why::NotCompared));
+        assert_eq!(ask(&scene(), &saw(Seen::Cancelled, None), id).0, Answer::Unknown(Why::NotHere));
+    }
+
+    #[test]
+    fn the_table_of_the_spec() {
+        use Verdict::{Agree, Disagree, Named};
+        let judged = |seen: Seen, completion, root: Option<Outcome>| {
+            let facts = root.map(|root| Facts { outcome: Some(root), ..Facts::default() });
+            judge(&saw(seen, completion).0, facts.as_ref())
+        };
+        let (success, cancelled) = (Some(Outcome::Success), Some(Outcome::Cancelled));
+        let (rejected, timed_out) = (Some(Outcome::Rejected), Some(Outcome::TimedOut));
+        for (seen, completion, root, expected) in [
+            (Seen::Success, Some(3), success, Agree),
+            (Seen::Success, None, timed_out, Named(Class::BrokenAfter200)),
+            (Seen::Success, None, rejected, Named(Class::BrokenAfter200)),
+            (Seen::Success, Some(3), rejected, Disagree),
+            (Seen::Cancelled, None, cancelled, Agree),
+            (Seen::Cancelled, None, success, Named(Class::Race)),
+            (Seen::Cancelled, None, None, Named(Class::NeverReached)),
+            (Seen::Cancelled, None, rejected, Disagree),
+            (Seen::Code(404), None, rejected, Agree),
+            (Seen::Code(503), None, rejected, Agree),
+            (Seen::Code(529), None, success, Disagree),
+            (Seen::Code(504), None, timed_out, Agree),
+            (Seen::ClientTimeout, None, cancelled, Named(Class::ClientTimeout)),
+            (Seen::Invalid, None, rejected, Agree),
+            (Seen::Invalid, None, Some(Outcome::Failed), Agree),
+            (Seen::Refused, None, None, Named(Class::NeverReached)),
+            (Seen::Success, Some(3), None, Disagree),
+        ] {
+            assert_eq!(judged(seen.clone(), completion, root), expected, "{seen:?} {root:?}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The router's queue: its facts, its reasons, and what follows each outcome.
+
+use super::case::{Asked, Case, Span, word};
+use super::{ANY_MODE, Check, DETAILED, EVIDENCE, Level, Why};
+use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::stage::{Outcome, Phase, Stage};
+
+const REJECTED: [&str; 3] = ["request_limit", "raw_isl_token_limit", "cached_token_limit"];
+const CANCELLED: [&str; 1] = ["request_lifecycle_ended_before_admission"];
+const DEFERRED: [&str; 2] = ["prefill_capacity", "class_backlog"];
+
+/// Whether the wait ended with a worker to be chosen; drafts say admitted.
+pub(super) fn left(span: Span<'_>) -> bool {
+    matches!(span.text(Field::QueueOutcome), "dequeued" | "admitted")
+}
+
+/// The waits with an outcome, with it.
+fn waits<'c>(case: &'c Case<'_>, outcome: &'static str) -> impl Iterator<Item = Span<'c>> {
+    case.spans(Stage::Queue).filter(move |span| span.text(Field::QueueOutcome) == outcome)
+}
+
+pub(super) const FACTS: Check = Check {
+    id: "queue.facts",
+    level: Level::Error,
+    what: "class, policy, depth.in, deferred and outcome are there; depth.out when dequeued or rejected",
+    layouts: DETAILED,
+    modes: ANY_MODE,
+    ask: facts,
+};
+
+fn facts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    for queue in case.spans(Stage::Queue) {
+        let out = left(queue) || queue.text(Field::QueueOutcome) == "rejected";
+        let missing: Vec<&str> = [
+            (queue.has(Field::QueueClass), "class"),
+            (queue.has(Field::QueuePolicy), "policy"),
+            (queue.number(Field::DepthIn).is_some(), "depth.in"),
+            (!out || queue.number(Field::DepthOut).is_some(), "depth.out"),
+            (queue.flag(Field::Deferred).is_some(), "deferred"),
+            (queue.has(Field::QueueOutcome), "outcome"),
+        ]
+        .into_iter()
+        .filter_map(|(there, name)| (!there).then_some(name))
+        .collect();
+        asked.expect(queue, missing.is_empty(), || {
+            format!("has no dynamo.router.queue.{}, expected on every wait", missing.join(", ."))
+        });
+    }
+}
+
+pub(super) const REASON: Check = Check {
+    id: "queue.reason",
+    level: Level::Error,
+    what: "rejected, cancelled and failed carry a reason of their set; dequeued at once carries none",
+    layouts: EVIDENCE,
+    modes: ANY_MODE,
+    ask: reason,
+};
+
+fn reason(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    for queue in case.spans(Stage::Queue) {
+        let (outcome, reason) = (queue.text(Field::QueueOutcome), queue.text(Field::QueueReason));
+        let of = |set: &[&str]| (set.contains(&reason), set.join(" or "));
+        let (fits, expected) = match (outcome, queue.flag(Field::Deferred)) {
+            ("rejected", _) => of(&REJECTED),
+            ("cancelled", _) => of(&CANCELLED),
+            // The set is open (spec lifecycle-spans §3).
+            ("failed", _) => (!reason.is_empty(), "a reason such as subscriber_shutdown".to_owned()),
+            ("dequeued", Some(false)) => (reason.is_empty(), "none".to_owned()),
+            _ => continue,
+        };
+        asked.expect(queue, fits, || format!("is {outcome} with reason {}, expected {expected}", word(reason)));
+    }
+}
+
+pub(super) const DEFERRAL: Check = Check {
+    id: "queue.deferral",
+    level: Level::Error,
+    what: "deferred and dequeued means prefill_capacity or class_backlog",
+    layouts: EVIDENCE,
+    modes: ANY_MODE,
+    ask: deferral,
+};
+
+fn deferral(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    for queue in waits(case, "dequeued").filter(|queue| queue.flag(Field::Deferred) == Some(true)) {
+        let reason = queue.text(Field::QueueReason);
+        asked.expect(queue, DEFERRED.contains(&reason), || {
+            format!("was deferred with reason {}, expected {}", word(reason), DEFERRED.join(" or "))
+        });
+    }
+}
+
+pub(super) const REJECT_DEPTH: Check = Check {
+    id: "queue.reject-depth",
+    level: Level::Error,
+    what: "rejected means not deferred, and depth.out = depth.in",
+    layouts: DETAILED,
+    modes: ANY_MODE,
+    ask: reject_depth,
+};
+
+fn reject_depth(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    for queue in waits(case, "rejected") {
+        match queue.flag(Field::Deferred) {
+            Some(deferred) => asked.expect(queue, !deferred, || {
+                "is rejected and deferred, expected deferred=false: it never waited".to_owned()
+            }),
+            None => asked.unknown(Why::Unsaid),
+        }
+        match (queue.number(Field::DepthIn), queue.number(Field::DepthOut)) {
+            (Some(depth_in), Some(depth_out)) => asked.expect(queue, depth_in == depth_out, || {
+                format!("is rejected with depth.in {depth_in} and depth.out {depth_out}, expected them equal")
+            }),
+            _ => asked.unknown(Why::Unsaid),
+        }
+    }
+}
+
+pub(super) const REJECT_END: Check = Check {
+    id: "queue.reject-end",
+    level: Level::Error,
+    what: "rejected in the queue ends the request rejected, with nothing selected or dispatched in that leg",
+    layouts: DETAILED,
+    modes: ANY_MODE,
+    ask: reject_end,
+};
+
+/// Expects the root to end a wait as it should.
+fn ends_as(case: &Case<'_>, asked: &mut Asked<'_, '_>, queue: Span<'_>, level: impl Fn(Outcome) -> Option<Level>) {
+    match case.outcome() {
+        Some(outcome) => {
+            let level = level(outcome);
+            asked.expect_at(level.unwrap_or(Level::Error), Some(queue), level.is_none(), || {
+                let word = queue.text(Field::QueueOutcome);
+                format!("is {word} in the queue, the root ended {}: expected {word}", outcome.word())
+            });
+        }
+        None if case.root().is_none() => asked.unknown(Why::NoRoot),
+        None => asked.unknown(Why::Unsaid),
+    }
+}
+
+fn reject_end(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    for queue in waits(case, "rejected") {
+        ends_as(case, asked, queue, |outcome| (outcome != Outcome::Rejected).then_some(Level::Error));
+        let after = |span: &Span<'_>| {
+            span.attempt() == queue.attempt() && span.view.start_ns >= queue.view.end_ns.max(queue.view.start_ns)
+        };
+        let next = case.siblings(queue, Stage::Selection).next();
+        let next = next.or_else(|| case.spans(Stage::Selection).find(after)).or_else(|| case.dispatches().find(after));
+        asked.expect(queue, next.is_none(), || {
+            let (name, id) = next.map_or_else(Default::default, |next| (next.view.name, next.view.id.to_string()));
+            format!("is rejected, yet {name} {id} followed in attempt {}: expected nothing after it", queue.attempt())
+        });
+    }
+}
+
+pub(super) const CANCEL_END: Check = Check {
+    id: "queue.cancel-end",
+    level: Level::Error,
+    what: "cancelled in the queue ends the request cancelled (timed out: a warning)",
+    layouts: DETAILED,
+    modes: ANY_MODE,
+    ask: cancel_end,
+};
+
+fn cancel_end(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    for queue in waits(case, "cancelled") {
+        ends_as(case, asked, queue, |outcome| match outcome {
+            Outcome::Cancelled => None,
+            Outcome::TimedOut => Some(Level::Warning),
+            _ => Some(Level::Error),
+        });
+    }
+}
+
+pub(super) const THEN_SELECTION: Check = Check {
+    id: "queue.then-selection",
+    level: Level::Error,
+    what: "dequeued is followed by a selection in the same schedule span, not before the wait ended",
+    layouts: EVIDENCE,
+    modes: ANY_MODE,
+    ask: then_selection,
+};
+
+fn then_selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    for queue in case.spans(Stage::Queue).filter(|queue| left(*queue)) {
+        let left_ns = queue.view.end_ns;
+        let mut beside = case.siblings(queue, Stage::Selection).peekable();
+        if beside.peek().is_none() {
+            // A selection in another place speaks louder than spans lost elsewhere.
+            let elsewhere = case.settled && case.spans(Stage::Selection).any(|span| span.view.parent.is_none());
+            let say = || "is dequeued without a router.selection beside it, expected one".to_owned();
+            if elsewhere {
+                asked.expect(queue, false, say);
+            } else {
+                asked.expect_there(Some(queue), false, say);
+            }
+            continue;
+        }
+        let early = beside.find(|selection| selection.view.start_ns < left_ns && left_ns >= queue.view.start_ns);
+        asked.expect(queue, early.is_none(), || {
+            let (id, ahead) = early.map_or_else(Default::default, |early| {
+                (early.view.id.to_string(), (left_ns - early.view.start_ns) as f64 / 1e6)
+            });
+            format!("was left {ahead:.3} ms after router.selection {id} began, expected the selection afterwards")
+        });
+    }
+}
+
+/// The pool that a wait belongs to: its sibling selection's, when there is one.
+pub(super) fn pool_of(case: &Case<'_>, queue: Span<'_>) -> Option<Phase> {
+    case.siblings(queue, Stage::Selection).next().map(Span::pool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Scene;
+    use super::*;
+
+    const QUEUE: &str = "router.queue";
+    const OUTCOME: &str = "dynamo.router.queue.outcome";
+    const DEFERRED_KEY: &str = "dynamo.router.queue.deferred";
+    const REASON_KEY: &str = "dynamo.router.queue.reason";
+
+    fn cancelled() -> Scene {
+        Scene::rejected()
+            .set(QUEUE, OUTCOME, "cancelled")
+            .set(QUEUE, REASON_KEY, "request_lifecycle_ended_before_admission")
+            .ended("cancelled")
+    }
+
+    #[test]
+    fn legal_waits_are_clean() {
+        Scene::rejected().is_clean();
+        cancelled().is_clean();
+        cancelled().set(QUEUE, DEFERRED_KEY, true).is_clean();
+        Scene::draft().is_clean();
+        Scene::migrated().is_clean();
+        let expired = cancelled().set(QUEUE, OUTCOME, "expired").set(QUEUE, REASON_KEY, "deadline").ended("timed_out");
+        expired.is_clean();
+    }
+
+    #[test]
+    fn facts() {
+        let id = "queue.facts";
+        Scene::aggregated().holds(id);
+        for key in ["class", "policy", "depth.in", "depth.out", "deferred", "outcome"] {
+            Scene::aggregated().without(QUEUE, &format!("dynamo.router.queue.{key}")).violates(id, key);
+        }
+        cancelled().without(QUEUE, "dynamo.router.queue.depth.out").holds(id);
+        Scene::base().unknown(id, Why::Layout);
+    }
+
+    #[test]
+    fn reason() {
+        let id = "queue.reason";
+        Scene::aggregated().holds(id);
+        Scene::rejected().holds(id);
+        Scene::rejected().without(QUEUE, REASON_KEY).violates(id, "rejected with reason nothing");
+        Scene::rejected().set(QUEUE, REASON_KEY, "because").violates(id, "expected request_limit or");
+        Scene::aggregated().set(QUEUE, REASON_KEY, "class_backlog").violates(id, "expected none");
+        cancelled().without(QUEUE, REASON_KEY).violates(id, "request_lifecycle_ended_before_admission");
+        cancelled().set(QUEUE, OUTCOME, "failed").without(QUEUE, REASON_KEY).violates(id, "subscriber_shutdown");
+        Scene::draft().unknown(id, Why::Layout);
+        Scene::aggregated().drop(QUEUE).unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn deferral() {
+        let id = "queue.deferral";
+        let deferred = Scene::aggregated().set(QUEUE, DEFERRED_KEY, true);
+        deferred.clone().set(QUEUE, REASON_KEY, "prefill_capacity").holds(id);
+        deferred.violates(id, "reason nothing");
+        deferred.set(QUEUE, REASON_KEY, "policy_ordering").violates(id, "reason policy_ordering");
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn reject_depth() {
+        let (id, out) = ("queue.reject-depth", "dynamo.router.queue.depth.out");
+        Scene::rejected().holds(id);
+        Scene::rejected().set(QUEUE, out, 7).violates(id, "depth.in 0 and depth.out 7");
+        Scene::rejected().set(QUEUE, DEFERRED_KEY, true).violates(id, "deferred=false");
+        Scene::rejected().without(QUEUE, out).unknown(id, Why::Unsaid);
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn reject_end() {
+        let id = "queue.reject-end";
+        Scene::rejected().holds(id);
+        Scene::rejected().ended("failed").violates(id, "the root ended failed");
+        let followed = Scene::aggregated().set(QUEUE, OUTCOME, "rejected").ended("rejected");
+        followed.violates(id, "yet router.selection");
+        followed.drop("router.selection").violates(id, "yet request.dispatch");
+        Scene::rejected().lose("request.lifecycle").unknown(id, Why::NoRoot);
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn cancel_end() {
+        let id = "queue.cancel-end";
+        cancelled().holds(id);
+        cancelled().ended("failed").violates(id, "the root ended failed");
+        cancelled().ended("timed_out").violates_at(id, Level::Warning, "the root ended timed_out");
+        cancelled().lose("request.lifecycle").unknown(id, Why::NoRoot);
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn then_selection() {
+        let id = "queue.then-selection";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().drop("router.selection").violates(id, "without a router.selection");
+        Scene::aggregated().alone("router.selection").violates(id, "without a router.selection");
+        Scene::aggregated().times("router.selection", 1_061, 1_160).violates(id, "0.039 ms after router.selection");
+        Scene::aggregated().drop("router.selection").lose("kv_router.schedule").unknown(id, Why::Lost);
+        Scene::rejected().unknown(id, Why::NotHere);
+        Scene::draft().unknown(id, Why::Layout);
+    }
+}

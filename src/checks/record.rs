@@ -1,0 +1,380 @@
+//! The request's trace record against its spans and against itself (spec request-trace.md).
+
+use super::case::{Asked, Case, named, said, same_worker};
+use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
+use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::facts::Marks;
+use crate::lifecycle::ids::Worker;
+use crate::lifecycle::stage::{Phase, Stage};
+
+/// How far received + total may be from the event's time (spec checks.md), milliseconds.
+const EVENT_SLACK_MS: f64 = 50.0;
+
+pub(super) const UNIQUE: Check = Check {
+    id: "record.unique",
+    level: Level::Error,
+    what: "one request_end per request id",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: unique,
+};
+
+fn unique(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let mut ends = case.ends();
+    let Some((first, _)) = ends.next() else { return asked.unknown(Why::NoRecord) };
+    let more: Vec<String> = ends.map(|(record, _)| record.time_ms.to_string()).collect();
+    asked.expect_at(Level::Error, None, more.is_empty(), || {
+        let (count, times) = (more.len() + 1, more.join(", "));
+        format!("has {count} request_end records (at {}, {times} Unix ms), expected one", first.time_ms)
+    });
+}
+
+pub(super) const PRESENT: Check = Check {
+    id: "record.present",
+    level: Level::Warning,
+    what: "a successful request has its record, and a chat request's record has its root",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: present,
+};
+
+fn present(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let recorded = case.ends().next().is_some();
+    if let Some(root) = case.root() {
+        if !case.succeeded() {
+            return;
+        }
+        // A record names only the id: of two requests that share one, it may be the other's.
+        if !recorded && case.facts.marks.has(Marks::SHARED_ID) {
+            return asked.unknown(Why::NoRecord);
+        }
+        // Whether records are written at all: this request's others, or other requests'.
+        if recorded || !case.view.records.is_empty() || case.around.has_records() {
+            asked.expect_at(Level::Warning, Some(root), recorded || !case.settled, || {
+                "is a success without a request_end record, expected one (delivery is best effort)".to_owned()
+            });
+            if !recorded && !case.settled {
+                asked.unknown(Why::Arriving);
+            }
+        } else {
+            asked.unknown(Why::NoRecord);
+        }
+    } else if recorded {
+        // A record does not say its endpoint, and sampling leaves records without spans: the spans must say both.
+        let span = case.lifecycle().next();
+        if span.is_none() || case.is_chat() == Some(false) {
+            return asked.unknown(Why::NoRoot);
+        }
+        if !case.settled {
+            return asked.unknown(Why::Arriving);
+        }
+        if case.around.spans_lost() {
+            return asked.unknown(Why::Lost);
+        }
+        asked.expect_at(Level::Warning, span, false, || {
+            "belongs to a request with a request_end record and no root, expected its request.lifecycle".to_owned()
+        });
+    } else {
+        asked.unknown(Why::NoRecord);
+    }
+}
+
+pub(super) const TOKENS: Check = Check {
+    id: "record.tokens",
+    level: Level::Error,
+    what: "token counts equal http-request's on completed streams; input tokens equal the replay's length",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: tokens,
+};
+
+fn tokens(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((_, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    let replay = end.replay.as_ref().and_then(|replay| replay.input_length);
+    if let (Some(input), Some(length)) = (end.input_tokens, replay) {
+        asked.expect_at(Level::Error, None, input == length, || {
+            format!("has {input} input tokens and replay.input_length {length} in its record, expected them equal")
+        });
+    }
+    if !case.succeeded() {
+        return;
+    }
+    let Some(http) = case.spans(Stage::Http).next() else { return };
+    for (field, recorded, kind) in
+        [(Field::InputTokens, end.input_tokens, "input"), (Field::OutputTokens, end.output_tokens, "output")]
+    {
+        if let (Some(spans), Some(record)) = (http.number(field), recorded) {
+            asked.expect(http, spans == record, || {
+                format!("counts {spans} {kind} tokens, the record {record}: expected them equal")
+            });
+        }
+    }
+}
+
+pub(super) const HASHES: Check = Check {
+    id: "record.hashes",
+    level: Level::Error,
+    what: "a hash per started block of input, one block size per run, and equal prefixes share leading hashes",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: hashes,
+};
+
+fn hashes(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((_, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    let Some(replay) = &end.replay else { return asked.unknown(Why::Unsaid) };
+    let (Some(size), Some(length)) = (replay.trace_block_size, replay.input_length) else {
+        return asked.unknown(Why::Unsaid);
+    };
+    let count = replay.input_sequence_hashes.len() as u64;
+    let expected = if size == 0 { 0 } else { length.div_ceil(size) };
+    asked.expect_at(Level::Error, None, size > 0 && count == expected, || {
+        format!("has {count} hashes for {length} input tokens in blocks of {size}, expected {expected}")
+    });
+    let common = case.around.block_size();
+    asked.expect_at(Level::Error, None, common.is_none_or(|common| common == size), || {
+        format!("has block size {size}, most records of the run {}: expected one size", said(common))
+    });
+    let mut before = 0;
+    for (index, hash) in replay.input_sequence_hashes.iter().enumerate() {
+        let place = case.around.place_of(*hash);
+        let odd = place.filter(|place| (place.index, place.before) != (index as u32, before));
+        if let Some(odd) = odd {
+            let (at, after) = (odd.index, odd.before);
+            asked.expect_at(Level::Error, None, false, || {
+                format!(
+                    "has hash {hash} at {index} after {before}, other records at {at} after {after}: expected equal \
+                     prefixes to share their leading hashes"
+                )
+            });
+            break;
+        }
+        before = *hash;
+    }
+}
+
+pub(super) const TIMES: Check = Check {
+    id: "record.times",
+    level: Level::Error,
+    what: "ttft ≤ total; received + total is the event's time (± 50 ms); cached ≤ input; reasoning ≤ output",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: times,
+};
+
+fn times(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((record, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    let mut expect = |holds: bool, say: &dyn Fn() -> String| asked.expect_at(Level::Error, None, holds, say);
+    if let (Some(ttft), Some(total)) = (end.ttft_ms, end.total_time_ms) {
+        expect(ttft <= total, &|| {
+            format!("has ttft {ttft} ms and total {total} ms in its record, expected ttft ≤ total")
+        });
+    }
+    if let (Some(received), Some(total)) = (end.request_received_ms, end.total_time_ms) {
+        let off = record.time_ms as f64 - (received as f64 + total);
+        expect(off.abs() <= EVENT_SLACK_MS, &|| {
+            format!("was recorded {off:.1} ms after received + total, expected within {EVENT_SLACK_MS} ms")
+        });
+    }
+    for (part, whole, names) in [
+        (end.cached_tokens, end.input_tokens, ("cached", "input")),
+        (end.reasoning_tokens, end.output_tokens, ("reasoning", "output")),
+    ] {
+        if let (Some(part), Some(whole)) = (part, whole) {
+            expect(part <= whole, &|| {
+                format!("has {part} {} and {whole} {} tokens in its record, expected no more", names.0, names.1)
+            });
+        }
+    }
+}
+
+pub(super) const FINISH: Check = Check {
+    id: "record.finish",
+    level: Level::Error,
+    what: "a successful request of an agent session has a finish reason",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: finish,
+};
+
+fn finish(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((record, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    if case.root().is_none() {
+        return asked.unknown(Why::NoRoot);
+    }
+    // Records without an agent context do not carry it.
+    if !case.succeeded() || record.session_id.is_empty() {
+        return;
+    }
+    let finish = end.finish.as_ref().and_then(|finish| finish.finish_reason.as_deref());
+    asked.expect_at(Level::Error, None, finish.is_some_and(|finish| !finish.is_empty()), || {
+        format!("is a success of session {} without a finish reason in its record, expected one", record.session_id)
+    });
+}
+
+pub(super) const WORKERS: Check = Check {
+    id: "record.workers",
+    level: Level::Error,
+    what: "the record's workers are the dispatch destinations per phase",
+    layouts: ANY_LAYOUT,
+    modes: ANY_MODE,
+    ask: workers,
+};
+
+fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let Some((_, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
+    let Some(workers) = &end.worker else { return asked.unknown(Why::Unsaid) };
+    for (phase, id, rank) in [
+        (Phase::Prefill, workers.prefill_worker_id, workers.prefill_dp_rank),
+        (Phase::Decode, workers.decode_worker_id, workers.decode_dp_rank),
+    ] {
+        let Some(recorded) = id.map(|id| Worker { id, rank }) else { continue };
+        // Where one worker does both, both are its dispatch; what no span says cannot be compared.
+        let serves = |of: Phase| of == phase || of == Phase::Aggregated || of == Phase::Unknown;
+        let legs = || case.facts.legs.iter().filter(|leg| serves(leg.phase));
+        let went = || legs().filter_map(|leg| leg.dispatch.as_ref()?.worker);
+        let Some(last) = went().next_back() else {
+            asked.unknown(Why::Unsaid);
+            continue;
+        };
+        let migrated = case.facts.attempts() > 1;
+        let first = went().next().is_some_and(|first| same_worker(first, recorded));
+        if migrated && !same_worker(last, recorded) && first {
+            // Today's producer does so after every migration (spec request-trace.md).
+            asked.unknown(Why::KnownFlaw);
+            let (recorded, last) = (named(Some(recorded)), named(Some(last)));
+            asked.note(
+                None,
+                format!("migrated to {last} for {}; its record still names the first worker {recorded}", phase.word()),
+            );
+            continue;
+        }
+        // What it names may be the first attempt's, which has not come.
+        if migrated && !legs().any(|leg| leg.attempt == 0 && leg.dispatch.is_some()) {
+            asked.unknown(Why::Lost);
+            continue;
+        }
+        let level = if migrated { Level::Warning } else { Level::Error };
+        asked.expect_at(level, None, same_worker(last, recorded), || {
+            let (recorded, last) = (named(Some(recorded)), named(Some(last)));
+            format!("went to {last} for {}, its record names {recorded}: expected one worker", phase.word())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::fixture::{PREFILL, Scene, violates};
+    use super::super::{Answer, CheckId, Moment, Nothing, Place, Surroundings};
+    use super::*;
+
+    #[test]
+    fn unique() {
+        let id = "record.unique";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().record_again().violates(id, "has 2 request_end records");
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+
+    struct Recorded;
+
+    impl Surroundings for Recorded {
+        fn has_records(&self) -> bool {
+            true
+        }
+
+        fn block_size(&self) -> Option<u64> {
+            Some(32)
+        }
+
+        fn place_of(&self, hash: u64) -> Option<Place> {
+            (hash == 2).then_some(Place { index: 1, before: 9 })
+        }
+    }
+
+    #[test]
+    fn present() {
+        let id = "record.present";
+        Scene::aggregated().holds(id);
+        let lost = Scene::aggregated().without_records();
+        lost.unknown(id, Why::NoRecord);
+        let answers = lost.answers(&Recorded, Moment::Settled);
+        violates(answers.of(CheckId::of(id).unwrap()), &answers, id, Level::Warning, "without a request_end record");
+        let answers = lost.answers(&Recorded, Moment::Arriving);
+        assert_eq!(answers.of(CheckId::of(id).unwrap()), Answer::Unknown(Why::Arriving));
+        Scene::aggregated().lose("request.lifecycle").violates(id, "and no root");
+        Scene::aggregated().records_only().unknown(id, Why::NoRoot);
+        Scene::aggregated().ended("cancelled").unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn tokens() {
+        let id = "record.tokens";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().record("/output_tokens", json!(7)).violates(id, "counts 8 output tokens, the record 7");
+        Scene::aggregated().record("/replay/input_length", json!(34)).violates(id, "replay.input_length 34");
+        Scene::aggregated().record("/output_tokens", json!(7)).ended("cancelled").holds(id);
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+
+    #[test]
+    fn hashes() {
+        let id = "record.hashes";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().record("/replay/input_sequence_hashes", json!([1, 2])).violates(id, "has 2 hashes");
+        let answers = Scene::aggregated().answers(&Recorded, Moment::Settled);
+        let answer = answers.of(CheckId::of(id).unwrap());
+        violates(answer, &answers, id, Level::Error, "most records of the run 32");
+        violates(
+            answer,
+            &answers,
+            id,
+            Level::Error,
+            "hash 2 at 1 after 18446744073709551615, other records at 1 after 9",
+        );
+        Scene::aggregated().record("/replay", json!(null)).unknown(id, Why::Unsaid);
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+
+    #[test]
+    fn times() {
+        let id = "record.times";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().record("/ttft_ms", json!(120.0)).violates(id, "expected ttft ≤ total");
+        Scene::aggregated().record("/total_time_ms", json!(200.0)).violates(id, "-101.0 ms after received + total");
+        Scene::aggregated().record("/cached_tokens", json!(34)).violates(id, "34 cached and 33 input");
+        Scene::aggregated().record("/reasoning_tokens", json!(9)).violates(id, "9 reasoning and 8 output");
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+
+    #[test]
+    fn finish() {
+        let id = "record.finish";
+        Scene::aggregated().holds(id);
+        let unfinished = Scene::aggregated().record("/finish_reason_metadata", json!(null));
+        unfinished.violates(id, "session s without a finish reason");
+        unfinished.record("//agent_context", json!(null)).unknown(id, Why::NotHere);
+        Scene::aggregated().lose("request.lifecycle").unknown(id, Why::NoRoot);
+    }
+
+    #[test]
+    fn workers() {
+        let id = "record.workers";
+        Scene::disaggregated().holds(id);
+        Scene::base().holds(id);
+        Scene::disaggregated()
+            .record("/worker/decode_worker_id", json!(PREFILL))
+            .violates(id, "for decode, its record names");
+        Scene::disaggregated().record("/worker/prefill_dp_rank", json!(1)).violates(id, "for prefill");
+        // Today's producer names the first worker after a migration; anything else is odd.
+        Scene::migrated().unknown(id, Why::KnownFlaw);
+        let notes = Scene::migrated().answers(&Nothing, Moment::Settled);
+        assert!(notes.findings().iter().any(|finding| finding.level == Level::Note && finding.check.check().id == id));
+        Scene::migrated().drop("kv_router.select_worker").drop("request.dispatch").unknown(id, Why::Lost);
+        Scene::migrated().record("/worker/decode_worker_id", json!(7)).violates_at(id, Level::Warning, "names 7:0");
+        Scene::aggregated().record("/worker", json!(null)).unknown(id, Why::Unsaid);
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+}

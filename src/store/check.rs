@@ -1,0 +1,282 @@
+//! Asking the checks: at once when a request has ended, again when nothing more is expected of it, in bounded slices.
+//!
+//! Owns: when each request is asked, its answers, and the counts over all requests. Keeps out: what the checks are and what
+//! they say (`checks`).
+
+use std::collections::VecDeque;
+
+use super::read::spans_of;
+use super::{Request, Store};
+use crate::checks::{self, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run};
+use crate::lifecycle::facts::State;
+use crate::lifecycle::request::{RequestKey, RequestView};
+
+/// How long after the last news an ended request is settled, nanoseconds: pieces of one trace arrive up to 15 s apart
+/// (spec lifecycle-spans §6).
+pub const GRACE_NS: u64 = 15_000_000_000;
+
+/// How many requests are asked at one refresh.
+const SLICE: usize = 512;
+
+/// The most violations of evicted requests that are kept word for word.
+const MOST_GONE: usize = 10_000;
+
+/// What the checks of a request have come to.
+#[derive(Default)]
+pub(super) struct Asked {
+    pub answers: Option<Box<Answers>>,
+    learned: Learned,
+    /// Waiting in [`Checked::soon`] or [`Checked::later`].
+    soon: bool,
+    later: bool,
+}
+
+impl Asked {
+    pub fn size(&self) -> usize {
+        self.answers.as_ref().map_or(0, |answers| size_of::<Answers>() + answers.heap_size())
+    }
+}
+
+/// How often each check held, was violated and could not be told, over all requests asked, evicted ones included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CheckCounts {
+    /// Holds.
+    pub holds: u64,
+    /// Violated.
+    pub violated: u64,
+    /// Unknown.
+    pub unknown: u64,
+}
+
+/// A violation with the request it is of.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Violation {
+    /// The request; may be gone.
+    pub key: RequestKey,
+    /// Its id.
+    pub request_id: compact_str::CompactString,
+    /// What was found.
+    pub finding: Finding,
+}
+
+/// What the checks have said so far.
+pub struct Checked {
+    pub(super) run: Run,
+    counts: [CheckCounts; COUNT],
+    latest: Vec<Option<Violation>>,
+    gone: VecDeque<Violation>,
+    soon: VecDeque<RequestKey>,
+    later: VecDeque<(u64, RequestKey)>,
+}
+
+impl Default for Checked {
+    fn default() -> Self {
+        Self {
+            run: Run::new(),
+            counts: [CheckCounts::default(); COUNT],
+            latest: vec![None; COUNT],
+            gone: VecDeque::new(),
+            soon: VecDeque::new(),
+            later: VecDeque::new(),
+        }
+    }
+}
+
+impl Checked {
+    /// The counts of a check.
+    pub fn counts(&self, check: CheckId) -> CheckCounts {
+        self.counts[usize::from(check.0)]
+    }
+
+    /// The latest violation of a check.
+    pub fn latest(&self, check: CheckId) -> Option<&Violation> {
+        self.latest[usize::from(check.0)].as_ref()
+    }
+
+    /// Violations, over all checks and requests.
+    pub fn violations(&self) -> u64 {
+        self.counts.iter().map(|counts| counts.violated).sum()
+    }
+
+    /// Violations of requests that are gone, the latest of them.
+    pub fn gone(&self) -> impl Iterator<Item = &Violation> {
+        self.gone.iter()
+    }
+
+    fn count(&mut self, answers: &Answers, add: bool) {
+        for (check, answer) in answers.iter() {
+            let counts = &mut self.counts[usize::from(check.0)];
+            let count = match answer {
+                Answer::Holds => &mut counts.holds,
+                Answer::Violated => &mut counts.violated,
+                Answer::Unknown(_) => &mut counts.unknown,
+            };
+            *count = if add { *count + 1 } else { *count - 1 };
+        }
+    }
+}
+
+/// The violations and notes of a request, with its name.
+fn violations<'a>(key: RequestKey, request: &'a Request, answers: &'a Answers) -> impl Iterator<Item = Violation> + 'a {
+    let of = move |finding: &Finding| Violation {
+        key,
+        request_id: request.facts.request_id.clone(),
+        finding: finding.clone(),
+    };
+    answers.findings().iter().map(of)
+}
+
+impl Store {
+    /// What the checks have said.
+    pub fn checked(&self) -> &Checked {
+        &self.checked
+    }
+
+    /// What the checks say of a request; `None` when it has not been asked.
+    pub fn answers(&self, key: RequestKey) -> Option<&Answers> {
+        self.requests.get(&self.resolve(key)?)?.asked.answers.as_deref()
+    }
+
+    /// What the load generator says, for the `load.*` checks.
+    pub fn expect_load(&mut self, list: &checks::load::LoadList) {
+        self.checked.run.set_load(list.records.iter().cloned());
+    }
+
+    /// When checks are next to be asked, by the clock of arrivals; `None` while nothing waits.
+    pub fn next_check_ns(&self) -> Option<u64> {
+        if !self.checked.soon.is_empty() { Some(0) } else { self.checked.later.front().map(|(due_ns, _)| *due_ns) }
+    }
+
+    /// A request changed: asks it soon if it has ended, and once more when it is settled.
+    pub(super) fn plan_checks(&mut self, key: RequestKey, now_ns: u64) {
+        let Some(request) = self.requests.get_mut(&key).filter(|request| request.facts.state != State::InFlight) else {
+            return;
+        };
+        if !std::mem::replace(&mut request.asked.soon, true) {
+            self.checked.soon.push_back(key);
+        }
+        if !std::mem::replace(&mut request.asked.later, true) {
+            self.checked.later.push_back((now_ns.saturating_add(GRACE_NS), key));
+        }
+    }
+
+    /// Asks the checks of what is due, at most a slice of it. Whoever keeps the store up to date calls it after
+    /// [`Store::refresh`], and again at [`Store::next_check_ns`].
+    pub fn check(&mut self, now_ns: u64) {
+        for _ in 0..SLICE {
+            let Some(key) = self.checked.soon.pop_front() else { break };
+            let Some(request) = self.requests.get_mut(&key) else { continue };
+            request.asked.soon = false;
+            self.ask(key, Moment::Arriving);
+        }
+        for _ in 0..SLICE {
+            let Some((due_ns, key)) = self.checked.later.front().copied().filter(|(due_ns, _)| *due_ns <= now_ns)
+            else {
+                break;
+            };
+            self.checked.later.pop_front();
+            let Some(request) = self.requests.get_mut(&key) else { continue };
+            let settled_ns = request.news_ns.saturating_add(GRACE_NS);
+            if settled_ns > due_ns && settled_ns > now_ns {
+                self.checked.later.push_back((settled_ns, key));
+                continue;
+            }
+            request.asked.later = false;
+            self.ask(key, Moment::Settled);
+        }
+    }
+
+    /// Asks every request as settled, having learned from all of them first: what a report of everything needs. Call it
+    /// after [`Store::finish`].
+    pub fn check_all(&mut self) {
+        self.checked.soon.clear();
+        self.checked.later.clear();
+        let keys: Vec<RequestKey> = self.requests.keys().copied().collect();
+        for key in &keys {
+            let Self { requests, tables, traces, checked, .. } = self;
+            if let Some(request) = requests.get_mut(key) {
+                (request.asked.soon, request.asked.later) = (false, false);
+                let mut learned = request.asked.learned;
+                checked.run.learn(&view(tables, traces, *key, request), &mut learned);
+                request.asked.learned = learned;
+            }
+        }
+        for key in keys {
+            self.ask(key, Moment::Settled);
+        }
+    }
+
+    fn ask(&mut self, key: RequestKey, moment: Moment) {
+        let Self { requests, tables, traces, checked, lens, counts, accounted, version, .. } = self;
+        let Some(request) = requests.get_mut(&key).filter(|request| request.counted) else { return };
+        let mut learned = request.asked.learned;
+        let view = view(tables, traces, key, request);
+        if counts.spans_shed + counts.spans_evicted > 0 {
+            checked.run.note_lost_spans();
+        }
+        checked.run.learn(&view, &mut learned);
+        let answers = Box::new(checks::answer(&view, &checked.run, moment));
+        drop(view);
+        let before = request.asked.size();
+        if let Some(old) = request.asked.answers.take() {
+            checked.count(&old, false);
+        }
+        checked.count(&answers, true);
+        for violation in violations(key, request, &answers) {
+            if answers.of(violation.finding.check) == Answer::Violated {
+                let at = usize::from(violation.finding.check.0);
+                checked.latest[at] = Some(violation);
+            }
+        }
+        request.asked.learned = learned;
+        request.asked.answers = Some(answers);
+        let grown = request.asked.size();
+        request.accounted = request.accounted + grown - before;
+        *accounted = *accounted + grown - before;
+        if lens.query().needs_spans() {
+            let facts = request.facts.clone();
+            lens.change(key, Some(&facts), tables, traces, request);
+        }
+        *version += 1;
+    }
+
+    /// A request goes for good: its answers stay in the counts, its violations are kept while there is room.
+    pub(super) fn keep_violations(&mut self, key: RequestKey, request: &Request) {
+        let Some(answers) = &request.asked.answers else { return };
+        for violation in violations(key, request, answers) {
+            if self.checked.gone.len() == MOST_GONE {
+                self.checked.gone.pop_front();
+            }
+            self.checked.gone.push_back(violation);
+        }
+    }
+
+    /// A request was joined into another: its answers go with it.
+    pub(super) fn uncount_answers(&mut self, request: &Request) {
+        if let Some(answers) = &request.asked.answers {
+            self.checked.count(answers, false);
+        }
+    }
+
+    /// Every violation that is known word for word: of evicted requests, then of those held.
+    pub fn violations(&self) -> impl Iterator<Item = Violation> + '_ {
+        let held = self.requests.iter().flat_map(|(key, request)| {
+            request.asked.answers.as_deref().into_iter().flat_map(move |answers| violations(*key, request, answers))
+        });
+        self.checked.gone.iter().cloned().chain(held)
+    }
+}
+
+fn view<'a>(
+    tables: &'a super::Tables,
+    traces: &'a [super::trace::Trace],
+    key: RequestKey,
+    request: &'a Request,
+) -> RequestView<'a> {
+    RequestView {
+        key,
+        facts: &request.facts,
+        spans: spans_of(tables, traces, key, request),
+        records: request.records.iter().collect(),
+    }
+}

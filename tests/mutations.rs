@@ -1,0 +1,310 @@
+//! The checks against what is known: one-fault requests answer exactly their fault, legal oddities and evidence captures
+//! nothing, real captures no error; a load generator's list agrees as its truth says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use reqtop::checks::load::{Class, LoadList, aiperf, compare};
+use reqtop::checks::{self, Answer, Answers, Learned, Level, Moment, Run};
+use reqtop::demo::{self, Cluster, Settings};
+use reqtop::lifecycle::record::Record;
+use reqtop::lifecycle::request::RequestKey;
+use reqtop::lifecycle::stage::Mode;
+use reqtop::pipeline::take_in;
+use reqtop::source::file::{self, Input, Problem, Progress, Sink};
+use reqtop::source::intake::{Body, Payload, Receipt, Refusal, Signal};
+use reqtop::source::otlp::json::{Shape, transcode};
+use reqtop::store::{Limits, Store};
+use serde_json::Value as Json;
+
+const START_NS: u64 = 1_796_003_500_000_000_000;
+
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+fn text(name: &str) -> String {
+    let file = std::fs::File::open(fixture(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut text = String::new();
+    if name.ends_with(".gz") {
+        flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
+    } else {
+        std::io::BufReader::new(file).read_to_string(&mut text).unwrap();
+    }
+    text
+}
+
+/// A store fed as a running dashboard feeds its own.
+struct Fed(Store);
+
+impl Sink for Fed {
+    fn payload(&mut self, mut payload: Payload) -> Result<Receipt, Refusal> {
+        take_in(&mut self.0, &mut payload, 1)
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        panic!("{problem}");
+    }
+
+    fn progress(&mut self, _: Progress) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl Fed {
+    fn new() -> Self {
+        Self(Store::new(Limits::default()))
+    }
+
+    /// The spans and, where there are any, the records of a capture.
+    fn capture(name: &str) -> Self {
+        let files = ["traces", "request_trace"].map(|kind| fixture(&format!("{name}.{kind}.jsonl.gz")));
+        let inputs: Vec<Input> = files.into_iter().filter(|file| file.exists()).map(Input::File).collect();
+        let mut fed = Self::new();
+        file::read(&inputs, file::Limits::default(), &mut fed);
+        fed.0.finish(1);
+        fed
+    }
+
+    /// What every check says of every request, in surroundings that have seen all of them.
+    fn answers(&self) -> Vec<(RequestKey, Answers)> {
+        let mut run = Run::new();
+        let keys: Vec<RequestKey> = self.0.requests().map(|(key, _)| key).collect();
+        for key in &keys {
+            run.learn(&self.0.request(*key).unwrap(), &mut Learned::default());
+        }
+        let ask = |key: &RequestKey| checks::answer(&self.0.request(*key).unwrap(), &run, Moment::Settled);
+        keys.iter().map(|key| (*key, ask(key))).collect()
+    }
+}
+
+fn violated(answers: &Answers) -> BTreeSet<&'static str> {
+    answers.iter().filter(|(_, answer)| *answer == Answer::Violated).map(|(check, _)| check.check().id).collect()
+}
+
+fn sentences(answers: &Answers) -> String {
+    answers.findings().iter().map(|finding| format!("\n  {finding}")).collect()
+}
+
+#[test]
+fn every_mutation_answers_exactly_its_fault() {
+    let mut wrong = String::new();
+    for line in text("mutations.jsonl.gz").lines() {
+        let case: Json = serde_json::from_str(line).unwrap();
+        let mut fed = Fed::new();
+        for request in case["traces"].as_array().unwrap() {
+            let mut bytes = Vec::new();
+            transcode(Shape::Request(Signal::Traces), request.to_string().as_bytes(), &mut bytes).unwrap();
+            fed.payload(Payload::otlp(Signal::Traces, bytes)).unwrap();
+        }
+        let records = case["records"].as_array().unwrap();
+        let records = records.iter().map(|record| Record::from_json(record.to_string().as_bytes()).unwrap()).collect();
+        fed.payload(Payload { body: Body::Records(records), tally: Default::default() }).unwrap();
+        fed.0.finish(1);
+        let words = |list: &Json| -> BTreeSet<String> {
+            list.as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()
+        };
+        let (must, may) = (words(&case["expect"]["violated"]), words(&case["expect"]["allowed"]));
+        let mut found = BTreeSet::new();
+        let mut said = String::new();
+        for (key, answers) in fed.answers() {
+            let facts = fed.0.facts(key).unwrap();
+            found.extend(violated(&answers).into_iter().map(str::to_owned));
+            said += &sentences(&answers);
+            assert_eq!(facts.request_id, case["expect"]["request_id"].as_str().unwrap(), "{}", case["case"]);
+            for finding in answers.findings() {
+                assert!(finding.message.contains(&*facts.request_id), "{finding}");
+                let expected = if case["level"] == "W" { Level::Warning } else { Level::Error };
+                if finding.check.check().id == case["check"].as_str().unwrap() {
+                    assert_eq!(finding.level, expected, "{}: {finding}", case["case"]);
+                }
+            }
+        }
+        let extra: Vec<_> = found.iter().filter(|id| !must.contains(*id) && !may.contains(*id)).collect();
+        let missing: Vec<_> = must.iter().filter(|id| !found.contains(*id)).collect();
+        if !extra.is_empty() || !missing.is_empty() {
+            let (name, what) = (&case["case"], &case["what"]);
+            wrong += &format!("{name} {what}: missing {missing:?}, too many {extra:?}{said}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+const REAL: [&str; 23] = [
+    "abort",
+    "agg-kv-core",
+    "agg-kv-http",
+    "agg-kv-investigation",
+    "busy-threshold",
+    "completions",
+    "dev-mocker",
+    "dev-sim",
+    "dev-sim-disagg-http",
+    "disagg-mocker",
+    "fast-flush",
+    "invalid",
+    "lifecycle-off",
+    "metrics",
+    "migration",
+    "no-workers",
+    "queue",
+    "queue-wait",
+    "round-robin",
+    "sessions",
+    "timeout",
+    "tools",
+    "worker-killed",
+];
+
+#[test]
+fn no_real_capture_errs() {
+    let mut wrong = String::new();
+    for name in REAL {
+        for (_, answers) in Fed::capture(name).answers() {
+            if answers.violated() {
+                wrong += &format!("{name}:{}\n", sentences(&answers));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn evidence_captures_hold() {
+    // What each must hold at least, request by request: everything that these requests can show.
+    for (name, roots, routed, successes) in
+        [("evidence-abort", 8, 8, 0), ("evidence-agg", 77, 73, 67), ("evidence-disagg", 56, 55, 52)]
+    {
+        let mut held: BTreeMap<&str, u64> = BTreeMap::new();
+        for (_, answers) in Fed::capture(name).answers() {
+            assert!(!answers.violated(), "{name}:{}", sentences(&answers));
+            for (check, _) in answers.iter().filter(|(_, answer)| *answer == Answer::Holds) {
+                *held.entry(check.check().id).or_default() += 1;
+            }
+        }
+        let holds = |ids: &[&str], count: u64| {
+            for id in ids {
+                assert_eq!(held.get(id).copied().unwrap_or(0), count, "{name}: {id}");
+            }
+        };
+        holds(&["root.unique", "root.parent", "root.start", "root.outcome", "root.unknown"], roots);
+        holds(&["root.terminal-time", "identity.complete", "tree.rooted", "tree.component", "mode.mixed"], roots);
+        holds(&["identity.operation", "tree.route-nesting", "tree.layouts", "attr.schema"], routed);
+        holds(&["mode.investigation", "queue.facts", "queue.reason", "queue.then-selection"], routed);
+        holds(&["selection.accounting", "selection.eligible", "selection.complete", "selection.best"], routed);
+        holds(&["selection.tie", "selection.top-k", "dispatch.facts", "dispatch.selection"], routed);
+        holds(&["dispatch.one-to-one", "admission.result", "admission.witness", "worker.order"], routed);
+        holds(&["stage.preprocessing"], routed);
+        holds(&["tree.span-count", "dispatch.success", "record.present"], successes);
+    }
+}
+
+/// The simulated cluster, disaggregated in investigation mode and aggregated in core mode: past lost workers,
+/// migrations, rejections and departures.
+#[test]
+fn a_simulated_cluster_without_faults_violates_nothing() {
+    for (aggregated, mode) in [(false, Mode::Investigation), (true, Mode::Core)] {
+        let mut cluster = Cluster::new(&Settings { seed: 5, aggregated, mode, ..Settings::default() }, START_NS);
+        let mut fed = Fed::new();
+        let mut deliveries = cluster.advance(START_NS + 90_000_000_000);
+        deliveries.extend(cluster.drain());
+        for delivery in deliveries {
+            let signal = match delivery.signal {
+                demo::Signal::Traces => Signal::Traces,
+                demo::Signal::Logs => Signal::Logs,
+            };
+            fed.payload(Payload::otlp(signal, delivery.body)).unwrap();
+        }
+        fed.0.finish(1);
+        let answers = fed.answers();
+        let mut wrong = BTreeMap::new();
+        for (_, answers) in answers.iter().filter(|(_, answers)| answers.violated()) {
+            for id in violated(answers) {
+                let (count, first) = wrong.entry(id).or_insert((0, sentences(answers)));
+                *count += 1;
+                let _ = first;
+            }
+        }
+        let all: String =
+            wrong.iter().map(|(id, (count, first))| format!("{id} {count} times, first:{first}\n")).collect();
+        assert!(wrong.is_empty(), "\n{all}");
+    }
+}
+
+#[test]
+fn aiperf_agrees_as_its_truth_says() {
+    for name in ["aiperf-plain", "aiperf-cancel", "aiperf-queue"] {
+        let fed = Fed::capture(name);
+        let list = LoadList {
+            records: aiperf::profile_export(&text(&format!("{name}.profile_export.jsonl.gz"))).unwrap(),
+            phases: aiperf::phase_manifest(&text(&format!("{name}.phase_manifest.json"))).unwrap(),
+        };
+        let truth: Json = serde_json::from_str(&text(&format!("{name}.truth.json"))).unwrap();
+        let comparison = compare(&list, fed.0.requests());
+        assert_eq!(comparison.roots, truth["roots"].as_u64().unwrap());
+        let sides = [("aiperf", true), ("root", false)];
+        for (side, client) in sides {
+            let counts: BTreeMap<_, _> = comparison
+                .phases
+                .iter()
+                .map(|(phase, counts)| (phase.to_string(), if client { &counts.client } else { &counts.root }))
+                .collect();
+            assert_eq!(serde_json::to_value(counts).unwrap(), truth["by_outcome"][side], "{name} {side}");
+        }
+        assert!(comparison.agrees(), "{name}: {:?} {:?}", comparison.disagreements, comparison.unequal_counts());
+        assert_eq!(truth["disagreements"], Json::Array(Vec::new()));
+        assert!(comparison.others.is_empty() && truth["roots_of_others"] == Json::Array(Vec::new()));
+        assert_eq!(comparison.phases.values().map(|counts| counts.classes.len()).sum::<usize>(), 0);
+        // Request by request, and through the checks.
+        let mut run = Run::new();
+        run.set_load(list.records.iter().cloned());
+        let by_id: BTreeMap<&str, RequestKey> =
+            fed.0.requests().map(|(key, facts)| (facts.x_request_id.as_str(), key)).collect();
+        for row in truth["per_request"]["rows"].as_array().unwrap() {
+            let cell = |at: usize| row[at].as_str().unwrap();
+            let record = list.records.iter().find(|record| record.x_request_id == cell(0)).unwrap();
+            let view = fed.0.request(by_id[cell(0)]).unwrap();
+            let client = record.seen.outcome().unwrap().word();
+            let root = view.facts.outcome.unwrap().word();
+            assert_eq!([&*view.facts.request_id, &*record.phase, client, root], [cell(1), cell(2), cell(3), cell(4)]);
+            let answers = checks::answer(&view, &run, Moment::Settled);
+            for id in ["load.request", "load.tokens"] {
+                let answer = answers.of(checks::CheckId::of(id).unwrap());
+                let expected = id == "load.request" || client == "success";
+                assert_eq!(answer == Answer::Holds, expected, "{id}: {answer:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn disagreements_with_aiperf_are_found_and_classes_named() {
+    let fed = Fed::capture("aiperf-cancel");
+    let mut list = LoadList {
+        records: aiperf::profile_export(&text("aiperf-cancel.profile_export.jsonl.gz")).unwrap(),
+        phases: aiperf::phase_manifest(&text("aiperf-cancel.phase_manifest.json")).unwrap(),
+    };
+    // One record says another outcome, one counts another number of tokens, one root has no record.
+    let at = |list: &LoadList, word: &str| {
+        list.records.iter().position(|record| record.seen.word() == word && record.phase == "profiling").unwrap()
+    };
+    let success = at(&list, "success");
+    list.records[success].usage.completion = Some(1);
+    let cancelled = at(&list, "cancelled");
+    list.records[cancelled].seen = reqtop::checks::load::Seen::Code(529);
+    let gone = at(&list, "cancelled");
+    let gone = list.records.remove(gone);
+    let end_ns = fed.0.requests().find(|(_, facts)| facts.x_request_id == gone.x_request_id).unwrap().1.terminal_ns;
+    list.phases[1].end_ns = end_ns.map(|end_ns| end_ns + 2_000_000);
+    let comparison = compare(&list, fed.0.requests());
+    let checks: Vec<_> = comparison.disagreements.iter().map(|found| found.check).collect();
+    assert_eq!(checks.len(), 2, "{:?}", comparison.disagreements);
+    assert!(checks.contains(&"load.tokens") && checks.contains(&"load.request"));
+    assert_eq!(comparison.phases["profiling"].classes, BTreeMap::from([(Class::CutOff, 1)]));
+    assert_eq!(comparison.unequal_counts().len(), 2);
+    // The root of a client that sends no such id.
+    list.phases[1].end_ns = Some(7);
+    assert_eq!(compare(&list, fed.0.requests()).others.len(), 1);
+}
