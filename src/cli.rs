@@ -43,6 +43,9 @@ pub struct Dashboard {
     /// OTLP JSON lines, length-delimited OTLP protobuf or request-trace JSON lines; plain, gzip or zstd. `-` is standard
     /// input.
     pub files: Vec<PathBuf>,
+    /// Go on reading the last file while it is written (plain lines only).
+    #[arg(long, short = 'f', requires = "files")]
+    pub follow: bool,
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
