@@ -93,6 +93,12 @@ pub fn assemble(input: &Input<'_>) -> Facts {
         ..Facts::default()
     };
     let mut seen = Seen::default();
+    // Of several `http-request`s (a proxy, a service called on the way) the outermost is the request's.
+    let is_http = |span: &&SpanView<'_>| span.stage == Stage::Http;
+    let http = input.spans.iter().filter(is_http).min_by_key(|span| matches!(span.up, Up::At(_)));
+    if let Some(http) = http {
+        read_http(&mut facts, &mut seen, http, http.body.attrs());
+    }
     for span in input.spans {
         read_span(&mut facts, &mut seen, span);
     }
@@ -194,7 +200,6 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
     let attrs = || span.body.attrs();
     match span.stage {
         Stage::Root => read_root(facts, seen, span, attrs()),
-        Stage::Http => read_http(facts, seen, span, attrs()),
         Stage::Preprocessing => {
             let mut read = Preprocessing {
                 span: span.id,
@@ -276,13 +281,8 @@ fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
 }
 
 fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Attr<'a>>) {
-    if facts.has_http {
-        return;
-    }
     facts.has_http = true;
-    if !facts.has_root {
-        facts.trace = Some(span.trace);
-    }
+    facts.trace = Some(span.trace);
     seen.http = Some((span.start_ns, span.end_ns));
     seen.http_failed = span.body.head().status_code == 2;
     for attr in attrs {

@@ -312,18 +312,18 @@ impl Marks {
     /// The trace holds more than one request.
     pub const SHARED_TRACE: Self = Self(512);
 
-    /// Every mark with its word, for screens and reports.
-    pub const ALL: [(Self, &'static str); 10] = [
-        (Self::MISSING_PARENT, "missing parent"),
-        (Self::CYCLE, "cycle"),
-        (Self::INFERRED_JOIN, "joined by request id"),
-        (Self::SHARED_ID, "id shared by two requests"),
-        (Self::END_BEFORE_START, "end before start"),
-        (Self::BAD_TIME, "unlikely time"),
-        (Self::SKEW, "clock skew"),
-        (Self::DROPPED, "dropped by the sender"),
-        (Self::INCOMPLETE_PAYLOAD, "incomplete payload"),
-        (Self::SHARED_TRACE, "trace shared by several requests"),
+    /// Every mark with its sign, one column wide, and its word; for screens and reports.
+    pub const ALL: [(Self, char, &'static str); 10] = [
+        (Self::MISSING_PARENT, '⌃', "missing parent"),
+        (Self::CYCLE, '↺', "cycle"),
+        (Self::INFERRED_JOIN, '⋈', "joined by request id"),
+        (Self::SHARED_ID, '=', "id shared by two requests"),
+        (Self::END_BEFORE_START, '⇤', "end before start"),
+        (Self::BAD_TIME, '◔', "unlikely time"),
+        (Self::SKEW, '±', "clock skew"),
+        (Self::DROPPED, '⊘', "dropped by the sender"),
+        (Self::INCOMPLETE_PAYLOAD, '½', "incomplete payload"),
+        (Self::SHARED_TRACE, '∪', "trace shared by several requests"),
     ];
 
     /// Sets a mark.
@@ -336,9 +336,14 @@ impl Marks {
         self.0 & mark.0 != 0
     }
 
+    /// The signs and words of the marks set.
+    pub fn set_ones(self) -> impl Iterator<Item = (char, &'static str)> {
+        Self::ALL.into_iter().filter(move |(mark, ..)| self.has(*mark)).map(|(_, sign, word)| (sign, word))
+    }
+
     /// The words of the marks set.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
-        Self::ALL.into_iter().filter(move |(mark, _)| self.has(*mark)).map(|(_, word)| word)
+        self.set_ones().map(|(_, word)| word)
     }
 }
 
