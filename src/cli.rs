@@ -5,7 +5,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::demo::fault::Kind;
 
 /// Watch every request of an LLM serving cluster live and die.
 ///
@@ -43,6 +46,9 @@ pub struct Dashboard {
     /// OTLP JSON lines, length-delimited OTLP protobuf or request-trace JSON lines; plain, gzip or zstd. `-` is standard
     /// input.
     pub files: Vec<PathBuf>,
+    /// Go on reading the last file while it is written (plain lines only).
+    #[arg(long, short = 'f', requires = "files")]
+    pub follow: bool,
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
@@ -233,6 +239,10 @@ pub struct Demo {
     /// How much the simulated producer records.
     #[arg(long, value_enum, default_value_t = DemoMode::Investigation)]
     pub mode: DemoMode,
+    /// Inject faults into a share of the requests: what is told of them then contradicts itself, and the named checks
+    /// must answer violated; with `--export` the ledger printed at the end lists them.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = faults())]
+    pub fault: Vec<String>,
     /// Stop sending after this time.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
@@ -257,6 +267,17 @@ pub enum DemoMode {
     Core,
     /// Core, stage state and scored candidates.
     Investigation,
+}
+
+/// The word for every fault that can be told in the mode and shape.
+pub const ALL_FAULTS: &str = "all";
+
+/// The kinds of faults, from their one table.
+fn faults() -> PossibleValuesParser {
+    let all = PossibleValue::new(ALL_FAULTS).help("every kind that can be told in the mode and shape");
+    PossibleValuesParser::new(
+        std::iter::once(all).chain(Kind::all().map(|kind| PossibleValue::new(kind.name).help(kind.line()))),
+    )
 }
 
 /// Reads `512MiB`, `64k`, `1048576`.

@@ -109,7 +109,8 @@ pub(super) const ORDER: Check = Check {
 
 fn order(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some(stream) = case.spans(Stage::Streaming).next() else { return };
-    let Some(first) = case.dispatches().next() else { return };
+    // Where the first attempt is missing, the stream may well be older than the others.
+    let Some(first) = case.dispatches().next().filter(|first| first.attempt() == 0) else { return };
     let (started, ended) = (stream.view.start_ns, first.view.end_ns);
     if ended < first.view.start_ns || started == 0 {
         return asked.unknown(Why::Unsaid);

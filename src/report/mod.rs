@@ -14,8 +14,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::lifecycle::facts::Marks;
-use crate::lifecycle::request::Up;
 use crate::lifecycle::stage::Outcome;
 use crate::query::Query;
 use crate::store::Store;
@@ -190,6 +188,7 @@ impl Report {
         let mut requests = RequestsSection::default();
         let mut orphans = 0;
         for (key, facts) in store.requests() {
+            orphans += u64::from(facts.orphans);
             if !is_within(facts, window_ns, until_ns) || filter.is_some_and(|query| !store.matches(query, key)) {
                 continue;
             }
@@ -200,10 +199,6 @@ impl Report {
             if facts.has_root {
                 *requests.by_layout.entry(facts.layout.word()).or_default() += 1;
                 *requests.by_mode.entry(facts.mode.word()).or_default() += 1;
-            }
-            if facts.marks.has(Marks::MISSING_PARENT) {
-                let spans = store.request(key).map(|view| view.spans).unwrap_or_default();
-                orphans += spans.iter().filter(|span| span.up == Up::Missing).count() as u64;
             }
         }
         let counts = store.counts();
