@@ -33,7 +33,7 @@ use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
 pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
-pub use lens::Lens;
+pub use lens::{Lens, is_within, time_of};
 use trace::Trace;
 
 /// A map with a fast hash that outsiders cannot predict.
