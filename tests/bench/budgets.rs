@@ -17,7 +17,8 @@ pub struct Line {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    let all: &[(&str, fn() -> Vec<Line>)] = &[("ingest", ingest::lines)];
+    type Part = (&'static str, fn() -> Vec<Line>);
+    let all: &[Part] = &[("ingest", ingest::lines)];
     println!("{:<34} {:>22} {:>22} {:>7} {:>7}  met", "what", "measured", "reference", "ratio", "budget");
     for (name, lines) in all {
         if !wanted.is_empty() && !wanted.iter().any(|wanted| name.contains(wanted.as_str())) {
