@@ -5,7 +5,7 @@
 use compact_str::CompactString;
 
 use super::batch::{Sign, SignKind};
-use super::body::Attr;
+use super::body::Unread;
 use super::catalogue::Field;
 use super::facts::{Facts, Marks, Preprocessing, State, Stream};
 use super::legs;
@@ -20,7 +20,7 @@ const FAR_NS: u64 = 86_400_000_000_000;
 /// What has arrived of a request.
 pub struct Input<'a> {
     /// The id it is joined by; empty when nothing names one.
-    pub request_id: &'a CompactString,
+    pub request_id: &'a str,
     /// Its spans, by start then id, parents found.
     pub spans: &'a [SpanView<'a>],
     /// Its records.
@@ -85,7 +85,7 @@ impl Told {
 /// The facts of a request.
 pub fn assemble(input: &Input<'_>) -> Facts {
     let mut facts = Facts {
-        request_id: input.request_id.clone(),
+        request_id: input.request_id.into(),
         spans: input.spans.len() as u32,
         marks: input.marks,
         model: input.told.model.clone(),
@@ -165,7 +165,7 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             facts.mode = Mode::of(span.text(Field::Mode));
         }
     }
-    let attrs = || span.body.attrs();
+    let attrs = || span.body.attrs().unread();
     match span.stage {
         Stage::Root => read_root(facts, seen, span, attrs()),
         Stage::Http => read_http(facts, seen, span, attrs()),
@@ -178,8 +178,8 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             };
             for attr in attrs() {
                 match attr.field {
-                    Field::Checkpoint => read.checkpoint = text(attr.value),
-                    Field::StageOutcome => read.outcome = text(attr.value),
+                    Field::Checkpoint => read.checkpoint = text(attr.value()),
+                    Field::StageOutcome => read.outcome = text(attr.value()),
                     _ => {}
                 }
             }
@@ -195,8 +195,8 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             };
             for attr in attrs() {
                 match attr.field {
-                    Field::StreamEvents => read.events = attr.value.as_u64(),
-                    Field::StageOutcome => read.outcome = text(attr.value),
+                    Field::StreamEvents => read.events = attr.value().as_u64(),
+                    Field::StageOutcome => read.outcome = text(attr.value()),
                     _ => {}
                 }
             }
@@ -221,7 +221,7 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
     }
 }
 
-fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Attr<'a>>) {
+fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Unread<'a>>) {
     if facts.has_root {
         return;
     }
@@ -232,22 +232,22 @@ fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
     for attr in attrs {
         match attr.field {
             Field::Outcome => {
-                let word = text(attr.value);
+                let word = text(attr.value());
                 let outcome = Outcome::of(&word);
                 facts.outcome = Some(outcome);
                 facts.outcome_word = if outcome.word() == word { CompactString::default() } else { word };
             }
-            Field::TerminalTime => facts.terminal_ns = attr.value.as_u64(),
-            Field::SessionId => facts.session_id = text(attr.value),
-            Field::SessionSource => facts.session_fallback = attr.value.as_str() == Some("request_id_fallback"),
-            Field::Mode => facts.mode = Mode::of(attr.value.as_str().unwrap_or("")),
-            Field::RequestId if facts.request_id.is_empty() => fill(&mut facts.request_id, attr.value),
+            Field::TerminalTime => facts.terminal_ns = attr.value().as_u64(),
+            Field::SessionId => facts.session_id = text(attr.value()),
+            Field::SessionSource => facts.session_fallback = attr.value().as_str() == Some("request_id_fallback"),
+            Field::Mode => facts.mode = Mode::of(attr.value().as_str().unwrap_or("")),
+            Field::RequestId if facts.request_id.is_empty() => fill(&mut facts.request_id, attr.value()),
             _ => {}
         }
     }
 }
 
-fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Attr<'a>>) {
+fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Unread<'a>>) {
     if facts.has_http {
         return;
     }
@@ -259,14 +259,14 @@ fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
     seen.http_failed = span.body.head().status_code == 2;
     for attr in attrs {
         match attr.field {
-            Field::XRequestId => facts.x_request_id = text(attr.value),
-            Field::Uri => facts.endpoint = text(attr.value),
-            Field::Model => facts.model = text(attr.value),
-            Field::InputTokens => facts.input_tokens = attr.value.as_u64(),
-            Field::OutputTokens => facts.output_tokens = attr.value.as_u64(),
+            Field::XRequestId => facts.x_request_id = text(attr.value()),
+            Field::Uri => facts.endpoint = text(attr.value()),
+            Field::Model => facts.model = text(attr.value()),
+            Field::InputTokens => facts.input_tokens = attr.value().as_u64(),
+            Field::OutputTokens => facts.output_tokens = attr.value().as_u64(),
             Field::Ttft => {
                 // Only streams carry it here (spec lifecycle-spans §4).
-                facts.ttft_ns = attr.value.as_f64().map(|millis| (nanos(millis), Origin::Span));
+                facts.ttft_ns = attr.value().as_f64().map(|millis| (nanos(millis), Origin::Span));
                 facts.streaming = Some(true);
             }
             _ => {}

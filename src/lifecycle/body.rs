@@ -16,6 +16,14 @@ use super::packed::{self, Value};
 pub trait Pieces {
     /// The attribute piece of this number: its field, key and value.
     fn attr(&self, piece: u32) -> Attr<'_>;
+    /// Its field alone, which costs less.
+    fn field(&self, piece: u32) -> Field {
+        self.attr(piece).field
+    }
+    /// Its value alone, which costs less.
+    fn value(&self, piece: u32) -> Value<'_> {
+        self.attr(piece).value
+    }
     /// The text piece of this number.
     fn text(&self, piece: u32) -> &str;
 }
@@ -280,6 +288,39 @@ impl<'a> Iterator for Attrs<'a> {
         Some(match self.reader.code() {
             Code::Piece(piece) => self.pieces.attr(piece),
             Code::Int(key, value) => Attr { value: Value::Int(value), ..self.pieces.attr(key) },
+        })
+    }
+}
+
+/// An attribute whose value has not been read yet: most readers look for few fields.
+#[derive(Clone, Copy)]
+pub struct Unread<'a> {
+    /// What the catalogue calls it.
+    pub field: Field,
+    code: Code,
+    pieces: &'a dyn Pieces,
+}
+
+impl<'a> Unread<'a> {
+    /// Its value.
+    #[inline]
+    pub fn value(self) -> Value<'a> {
+        match self.code {
+            Code::Piece(piece) => self.pieces.value(piece),
+            Code::Int(_, value) => Value::Int(value),
+        }
+    }
+}
+
+impl<'a> Attrs<'a> {
+    /// The same attributes, to be read one by one where the field is of interest.
+    #[inline]
+    pub fn unread(mut self) -> impl Iterator<Item = Unread<'a>> {
+        std::iter::from_fn(move || {
+            self.left = self.left.checked_sub(1)?;
+            let code = self.reader.code();
+            let (Code::Piece(piece) | Code::Int(piece, _)) = code;
+            Some(Unread { field: self.pieces.field(piece), code, pieces: self.pieces })
         })
     }
 }

@@ -98,11 +98,11 @@ pub struct Leg {
     /// Its wait in the router's queue.
     pub queue: Option<Queue>,
     /// The router's choice.
-    pub selection: Option<Selection>,
+    pub selection: Option<Box<Selection>>,
     /// The way to the worker.
     pub dispatch: Option<Dispatch>,
     /// The worker's admission.
-    pub admission: Option<Admission>,
+    pub admission: Option<Box<Admission>>,
 }
 
 impl Leg {

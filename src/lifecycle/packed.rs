@@ -155,6 +155,17 @@ pub fn read(attribute: &[u8]) -> (&str, Value<'_>) {
     (key, value)
 }
 
+/// The value of one packed attribute, as [`read`] gives it, without a look at its key.
+pub fn value(attribute: &[u8]) -> Value<'_> {
+    let mut value = Value::Empty;
+    for (number, field) in Fields(attribute) {
+        if let (2, Wire::Bytes(bytes)) = (number, field) {
+            value = value_of(bytes);
+        }
+    }
+    value
+}
+
 /// The value in one packed `AnyValue`; the last of several members holds, as protobuf says.
 pub fn value_of(bytes: &[u8]) -> Value<'_> {
     let mut value = Value::Empty;

@@ -5,7 +5,8 @@
 //! row as its piece is held.
 
 use super::interner::{Interner, NONE};
-use super::trace::{Row, Trace};
+use super::rows::Row;
+use super::trace::Trace;
 use super::{Ingested, Store, Tables};
 use crate::lifecycle::batch::{Batch, ResourceIn, ScopeIn, Slice, SpanIn};
 use crate::lifecycle::body::{Code, Head, Writer};
@@ -59,6 +60,10 @@ impl Store {
         for span in &batch.spans {
             let slot = self.trace_slot(span.trace);
             let trace = &mut self.traces[slot];
+            if trace.open() && !trace.dirty {
+                trace.dirty = true;
+                self.dirty_traces.push(slot as u32);
+            }
             if trace.find(span.id).is_some() {
                 done.duplicates += 1;
                 continue;

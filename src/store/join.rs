@@ -3,12 +3,9 @@
 //! A fragment without an `http-request` or root joins the request with its id that began last before it; two requests that
 //! both have one are two, however equal their public ids (spec lifecycle-spans §4).
 
-use compact_str::CompactString;
-
 use super::group::Part;
 use super::trace::Group;
-use super::{Request, Store};
-use crate::lifecycle::assemble::Told;
+use super::{Request, Rid, Store};
 use crate::lifecycle::batch::{Sign, SignKind};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::record::{Record, RecordBody};
@@ -35,7 +32,7 @@ impl Store {
         let named = old.iter().filter(alive).find(|group| group.rid == part.rid);
         let kept = named.or_else(|| old.iter().filter(alive).find(|group| group.rid.is_empty())).map(|group| group.key);
         if part.rid.is_empty() {
-            return kept.unwrap_or_else(|| self.new_request(CompactString::default(), now_ns));
+            return kept.unwrap_or_else(|| self.new_request(Rid::default(), now_ns));
         }
         if let Some(kept) = kept {
             self.name_request(kept, &part.rid);
@@ -89,7 +86,7 @@ impl Store {
         before.or_else(|| keys.iter().min_by_key(|key| begun(key))).copied()
     }
 
-    fn new_request(&mut self, rid: CompactString, now_ns: u64) -> RequestKey {
+    fn new_request(&mut self, rid: Rid, now_ns: u64) -> RequestKey {
         let key = RequestKey(self.next_key);
         self.next_key += 1;
         if !rid.is_empty() {
@@ -99,7 +96,7 @@ impl Store {
             rid,
             traces: Vec::new(),
             records: Vec::new(),
-            told: Told::default(),
+            told: None,
             facts: Facts::default(),
             asked: super::check::Asked::default(),
             aliases: Vec::new(),
@@ -109,19 +106,19 @@ impl Store {
             news_ns: now_ns,
             accounted: 0,
         };
-        self.requests.insert(key, request);
+        self.requests.insert(key, Box::new(request));
         key
     }
 
     /// Gives a request its id, or another one when its root says so.
-    fn name_request(&mut self, key: RequestKey, rid: &CompactString) {
+    fn name_request(&mut self, key: RequestKey, rid: &Rid) {
         let Some(request) = self.requests.get_mut(&key).filter(|request| request.rid != *rid) else { return };
         let old = std::mem::replace(&mut request.rid, rid.clone());
         self.unlist(key, &old);
         self.by_rid.entry(rid.clone()).or_default().push(key);
     }
 
-    fn unlist(&mut self, key: RequestKey, rid: &CompactString) {
+    fn unlist(&mut self, key: RequestKey, rid: &Rid) {
         if let Some(keys) = self.by_rid.get_mut(rid) {
             keys.retain(|other| *other != key);
             if keys.is_empty() {
@@ -150,7 +147,10 @@ impl Store {
             }
             request.inferred |= request.traces.len() > 1;
             request.records.append(&mut gone.records);
-            request.told.merge(gone.told);
+            match (&mut request.told, gone.told.take()) {
+                (Some(told), Some(other)) => told.merge(*other),
+                (told, other) => *told = told.take().or(other),
+            }
         }
         self.touch_request(into);
         into
@@ -164,7 +164,7 @@ impl Store {
     }
 
     /// Takes a request out of every index. Its rows stay where they are.
-    pub(super) fn take_request(&mut self, key: RequestKey, heir: Option<RequestKey>) -> Option<Request> {
+    pub(super) fn take_request(&mut self, key: RequestKey, heir: Option<RequestKey>) -> Option<Box<Request>> {
         let mut gone = self.requests.remove(&key)?;
         self.uncount(key, &gone);
         self.accounted -= gone.accounted;
@@ -189,7 +189,7 @@ impl Store {
     }
 
     /// A second request with this id appeared: its fragments and records may belong to the other one.
-    fn reconsider(&mut self, rid: &CompactString) {
+    fn reconsider(&mut self, rid: &Rid) {
         let keys = self.by_rid.get(rid).cloned().unwrap_or_default();
         let mut records = Vec::new();
         for key in &keys {
@@ -218,7 +218,7 @@ impl Store {
     }
 
     fn request_of(&self, record: &Record) -> Option<RequestKey> {
-        let keys = self.by_rid.get(&record.request_id)?;
+        let keys = self.by_rid.get(record.request_id.as_str())?;
         let received = match &record.body {
             RecordBody::End(end) => end.request_received_ms,
             _ => None,
@@ -240,7 +240,7 @@ impl Store {
         }
         let key = match self.request_of(record) {
             Some(key) => key,
-            None => self.new_request(record.request_id.clone(), now_ns),
+            None => self.new_request(record.request_id.as_str().into(), now_ns),
         };
         let Some(request) = self.requests.get_mut(&key) else { return };
         if request.records.iter().any(|other| other.raw == record.raw) {
@@ -263,7 +263,7 @@ impl Store {
     pub(super) fn take_sign(&mut self, sign: &Sign, now_ns: u64) {
         self.counts.signs += 1;
         let slot = sign.trace.map(|trace| self.trace_slot(trace));
-        let known = self.by_rid.get(&sign.request_id).and_then(|keys| match slot {
+        let known = self.by_rid.get(sign.request_id.as_str()).and_then(|keys| match slot {
             // The request of this very trace, if the trace is known to hold it.
             Some(slot) => keys
                 .iter()
@@ -275,25 +275,25 @@ impl Store {
             && known.is_none()
         {
             let trace = &mut self.traces[slot];
-            if !trace.hints.contains(&sign.request_id) && trace.hints.len() < 64 {
-                trace.hints.push(sign.request_id.clone());
+            if !trace.hints.iter().any(|hint| **hint == *sign.request_id) && trace.hints.len() < 64 {
+                trace.hints.push(sign.request_id.as_str().into());
                 self.touch_trace(slot);
             }
         }
         let key = known.or_else(|| {
-            let keys = self.by_rid.get(&sign.request_id)?;
+            let keys = self.by_rid.get(sign.request_id.as_str())?;
             // A completed request is not the one that is received now: two may share a public id.
             let open = keys.iter().copied().filter(|key| {
                 self.requests.get(key).is_some_and(|request| match sign.kind {
-                    SignKind::Received => request.told.received_ns.is_none(),
-                    SignKind::Completed { .. } => request.told.completed_ns.is_none(),
+                    SignKind::Received => request.told.as_ref().is_none_or(|told| told.received_ns.is_none()),
+                    SignKind::Completed { .. } => request.told.as_ref().is_none_or(|told| told.completed_ns.is_none()),
                 })
             });
             self.nearest(&open.collect::<Vec<_>>(), sign.time_ns)
         });
-        let key = key.unwrap_or_else(|| self.new_request(sign.request_id.clone(), now_ns));
+        let key = key.unwrap_or_else(|| self.new_request(sign.request_id.as_str().into(), now_ns));
         if let Some(request) = self.requests.get_mut(&key) {
-            request.told.hear(sign);
+            request.told.get_or_insert_default().hear(sign);
             request.news_ns = now_ns;
         }
         self.touch_request(key);

@@ -1,8 +1,9 @@
 //! Bringing facts, standing and accounts up to date with what changed.
 
 use super::read::spans_of;
+use super::group::LARGE;
 use super::{Request, Standing, Store};
-use crate::lifecycle::assemble::{Input, assemble};
+use crate::lifecycle::assemble::{Input, Told, assemble};
 use crate::lifecycle::facts::{Facts, Marks, State};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
@@ -41,12 +42,13 @@ impl Store {
                 marks.set(mark);
             }
         }
+        let nothing_told = Told::default();
         let spans = spans_of(&self.tables, &self.traces, key, request);
         let facts = assemble(&Input {
             request_id: &request.rid,
             spans: &spans,
             records: &request.records,
-            told: &request.told,
+            told: request.told.as_deref().unwrap_or(&nothing_told),
             lost,
             marks,
         });
@@ -71,10 +73,13 @@ impl Store {
         }
         if was_open && !is_open {
             self.ended.push_back(key);
+        }
+        if !is_open {
             for slot in &request.traces {
                 let trace = &mut self.traces[*slot as usize];
-                trace.rows.shrink_to_fit();
-                trace.bodies.shrink_to_fit();
+                if trace.rows.len() <= LARGE && !trace.groups.iter().any(|group| self.in_flight.contains(&group.key)) {
+                    trace.pack();
+                }
             }
         }
         for slot in request.traces.clone() {

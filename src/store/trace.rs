@@ -1,9 +1,9 @@
 //! One trace as kept: its spans as rows, their bodies in one run of bytes, and which request each row belongs to.
 
-use compact_str::CompactString;
 use hashbrown::HashMap;
 
-use super::interner::NONE;
+use super::Rid;
+use super::rows::{self, Packed, Row, Rows};
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Stage;
@@ -11,33 +11,11 @@ use crate::lifecycle::stage::Stage;
 /// From how many spans on a trace keeps an index of its span ids; below, looking at each is faster.
 const INDEXED_FROM: usize = 48;
 
-/// A span as kept.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    pub id: SpanId,
-    pub parent: Option<SpanId>,
-    pub start_ns: u64,
-    pub end_ns: u64,
-    /// Text piece of its name.
-    pub name: u32,
-    /// Context pieces.
-    pub resource: u32,
-    pub scope: u32,
-    /// Where its body begins in [`Trace::bodies`].
-    pub body: u32,
-    /// Attribute piece of the request id it carries, or [`NONE`].
-    pub rid: u32,
-    pub kind: i32,
-    pub stage: Stage,
-    /// Index into [`Trace::groups`].
-    pub group: u16,
-}
-
 /// The rows of a trace that belong to one request.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The request id they carry; empty when none does.
-    pub rid: CompactString,
+    pub rid: Rid,
     /// The request.
     pub key: RequestKey,
     /// Whether an `http-request` or a root is among them.
@@ -50,12 +28,14 @@ pub struct Group {
 #[derive(Debug)]
 pub struct Trace {
     pub id: TraceId,
+    /// Its rows while it is open; empty while it is packed.
     pub rows: Vec<Row>,
+    packed: Packed,
     pub bodies: Vec<u8>,
-    index: Option<HashMap<SpanId, u32, foldhash::fast::RandomState>>,
+    index: Option<Box<HashMap<SpanId, u32, foldhash::fast::RandomState>>>,
     pub groups: Vec<Group>,
     /// Request ids that logs have named for this trace before its spans did.
-    pub hints: Vec<CompactString>,
+    pub hints: Vec<Rid>,
     /// Waiting to be grouped.
     pub dirty: bool,
     /// Rows when it was last grouped.
@@ -73,6 +53,7 @@ impl Trace {
         Self {
             id,
             rows: Vec::new(),
+            packed: Packed::default(),
             bodies: Vec::new(),
             index: None,
             groups: Vec::new(),
@@ -85,7 +66,46 @@ impl Trace {
         }
     }
 
-    /// The row of a span.
+    /// How many spans it has.
+    pub fn len(&self) -> usize {
+        self.rows.len() + self.packed.len()
+    }
+
+    /// Its rows, whichever form they are in.
+    pub fn rows(&self) -> Rows<'_> {
+        if self.packed.len() > 0 { Rows::Owned(self.packed.unpack()) } else { Rows::Borrowed(&self.rows) }
+    }
+
+    /// Packs its rows: nothing more is expected.
+    pub fn pack(&mut self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let packed = rows::pack(&self.rows, self.bodies.len(), |id| self.find(id));
+        self.packed = packed;
+        self.rows = Vec::new();
+        self.index = None;
+        self.bodies.shrink_to_fit();
+    }
+
+    /// Opens its rows again; says whether they were packed.
+    #[inline]
+    pub fn open(&mut self) -> bool {
+        let packed = self.packed.len() > 0;
+        if packed {
+            self.rows = std::mem::take(&mut self.packed).unpack();
+            if self.rows.len() >= INDEXED_FROM {
+                self.index_rows();
+            }
+        }
+        packed
+    }
+
+    fn index_rows(&mut self) {
+        self.index = Some(Box::new(self.rows.iter().enumerate().map(|(at, row)| (row.id, at as u32)).collect()));
+    }
+
+    /// The row of a span, while it is open.
     #[inline]
     pub fn find(&self, id: SpanId) -> Option<usize> {
         match &self.index {
@@ -103,13 +123,14 @@ impl Trace {
         }
         self.rows.push(row);
         if self.index.is_none() && self.rows.len() >= INDEXED_FROM {
-            self.index = Some(self.rows.iter().enumerate().map(|(at, row)| (row.id, at as u32)).collect());
+            self.index_rows();
         }
     }
 
     /// Keeps only the rows of other groups than `group`, with their bodies; for a trace shared by several requests.
     /// `gone` is given the bytes of each body that goes, with its row.
     pub fn remove_group(&mut self, group: u16, mut gone: impl FnMut(&Row, &[u8])) {
+        self.open();
         let old = std::mem::take(&mut self.rows);
         let bodies = std::mem::take(&mut self.bodies);
         self.index = None;
@@ -128,20 +149,21 @@ impl Trace {
         self.bodies.shrink_to_fit();
     }
 
-    /// The bytes of a row's body, to the end of the next row's begin; a body reads itself to its end.
-    pub fn body(&self, row: usize) -> &[u8] {
-        let end = self.rows.get(row + 1).map_or(self.bodies.len(), |next| next.body as usize);
-        &self.bodies[self.rows[row].body as usize..end]
+    /// The bytes of a row's body: to the next row's begin.
+    pub fn body(&self, rows: &[Row], at: usize) -> &[u8] {
+        let end = rows.get(at + 1).map_or(self.bodies.len(), |next| next.body as usize);
+        &self.bodies[rows[at].body as usize..end]
     }
 
     /// Bytes it takes.
     pub fn size(&self) -> usize {
         size_of::<Self>()
             + self.rows.capacity() * size_of::<Row>()
+            + self.packed.size()
             + self.bodies.capacity()
             + self.index.as_ref().map_or(0, |index| index.capacity() * (size_of::<(SpanId, u32)>() + 2))
             + self.groups.capacity() * size_of::<Group>()
-            + self.hints.capacity() * size_of::<CompactString>()
+            + self.hints.capacity() * size_of::<Rid>()
     }
 
     /// Control traffic between router and workers is no request (spec lifecycle-spans §6): whether this is all there is.
@@ -149,12 +171,5 @@ impl Trace {
         self.hints.is_empty()
             && !self.rows.is_empty()
             && (0..self.rows.len()).all(|row| self.rows[row].stage == Stage::Payload && endpoint(self, row))
-    }
-}
-
-impl Row {
-    /// Whether it carries a request id.
-    pub fn has_rid(&self) -> bool {
-        self.rid != NONE
     }
 }

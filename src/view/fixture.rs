@@ -277,7 +277,7 @@ pub fn leg(phase: Phase, attempt: u32, wait_ms: f64, reason: &str, to: Worker, m
             reason: reason.into(),
             origin: Origin::Span,
         }),
-        selection: Some(Selection {
+        selection: Some(Box::new(Selection {
             span: None,
             time_ns: NOW - 1860 * MS,
             pool: phase,
@@ -291,7 +291,7 @@ pub fn leg(phase: Phase, attempt: u32, wait_ms: f64, reason: &str, to: Worker, m
             pinned: None,
             policy: "composed".into(),
             origin: Origin::Span,
-        }),
+        })),
         dispatch: Some(Dispatch {
             span: SpanId([attempt as u8 + 1; 8]),
             start_ns: NOW - 1850 * MS,
