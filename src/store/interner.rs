@@ -100,6 +100,12 @@ impl Interner {
         }
     }
 
+    /// Lets go of a piece that was kept just now and is not held by anybody.
+    pub fn drop_unheld(&mut self, piece: u32) {
+        self.entries[piece as usize].refs += 1;
+        self.release(piece);
+    }
+
     /// The bytes of a piece.
     #[inline]
     pub fn get(&self, piece: u32) -> &[u8] {

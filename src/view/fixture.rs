@@ -150,7 +150,7 @@ impl Fixture {
         self.requests.get_mut(&key).unwrap().records.push(Record::from_json(json.as_bytes()).unwrap());
     }
 
-    fn codes(pool: &mut Pool, attrs: &[(&str, Value<'_>)]) -> Vec<Code> {
+    fn codes(pool: &mut Pool, attrs: &[(&str, Value<'_>)]) -> Vec<Code<'static>> {
         attrs
             .iter()
             .map(|(key, value)| {

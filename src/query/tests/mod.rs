@@ -47,7 +47,7 @@ pub struct OneSpan {
 impl OneSpan {
     pub fn new(name: &str, attrs: &[(&str, Value<'_>)], event: (&str, &[(&str, Value<'_>)])) -> Self {
         let mut kept = Kept::default();
-        let mut codes = |attrs: &[(&str, Value<'_>)]| -> Vec<Code> {
+        let mut codes = |attrs: &[(&str, Value<'_>)]| -> Vec<Code<'static>> {
             let keep = |(key, value): &(&str, Value<'_>)| {
                 kept.attrs.push(packed::pack(key, *value));
                 Code::Piece(kept.attrs.len() as u32 - 1)
