@@ -5,7 +5,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::demo::fault::Kind;
 
 /// Watch every request of an LLM serving cluster live and die.
 ///
@@ -43,6 +46,9 @@ pub struct Dashboard {
     /// OTLP JSON lines, length-delimited OTLP protobuf or request-trace JSON lines; plain, gzip or zstd. `-` is standard
     /// input.
     pub files: Vec<PathBuf>,
+    /// Go on reading the last file while it is written (plain lines only).
+    #[arg(long, short = 'f', requires = "files")]
+    pub follow: bool,
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
@@ -89,6 +95,9 @@ pub struct Look {
     /// The theme: `terminal` or `light`.
     #[arg(long, value_name = "NAME", env = "REQTOP_THEME", default_value = "terminal")]
     pub theme: Option<String>,
+    /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
+    #[arg(long, env = "REQTOP_ASCII")]
+    pub ascii: bool,
     /// Show only requests that match this filter at first.
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,
@@ -101,8 +110,14 @@ pub struct Report {
     #[command(flatten)]
     pub input: Input,
     /// Print JSON (schema `reqtop.report.v1`) instead of text.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
+    /// Print Markdown tables instead of text.
+    #[arg(long)]
+    pub markdown: bool,
+    /// Count only requests that ended within this time before the last moment of the data, or have not ended.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub window: Option<Duration>,
 }
 
 /// Options of `reqtop check`.
@@ -224,6 +239,10 @@ pub struct Demo {
     /// How much the simulated producer records.
     #[arg(long, value_enum, default_value_t = DemoMode::Investigation)]
     pub mode: DemoMode,
+    /// Inject faults into a share of the requests: what is told of them then contradicts itself, and the named checks
+    /// must answer violated; with `--export` the ledger printed at the end lists them.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = faults())]
+    pub fault: Vec<String>,
     /// Stop sending after this time.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
@@ -248,6 +267,17 @@ pub enum DemoMode {
     Core,
     /// Core, stage state and scored candidates.
     Investigation,
+}
+
+/// The word for every fault that can be told in the mode and shape.
+pub const ALL_FAULTS: &str = "all";
+
+/// The kinds of faults, from their one table.
+fn faults() -> PossibleValuesParser {
+    let all = PossibleValue::new(ALL_FAULTS).help("every kind that can be told in the mode and shape");
+    PossibleValuesParser::new(
+        std::iter::once(all).chain(Kind::all().map(|kind| PossibleValue::new(kind.name).help(kind.line()))),
+    )
 }
 
 /// Reads `512MiB`, `64k`, `1048576`.
@@ -296,7 +326,7 @@ mod tests {
         assert_eq!((cli.dashboard.files.len(), cli.dashboard.listen.grpc.as_deref()), (1, Some("127.0.0.1:0")));
         let cli = Cli::parse_from(["reqtop", "report", "a", "b", "--json"]);
         assert!(
-            matches!(cli.command, Some(Command::Report(Report { json: true, input: Input { ref files, .. } })) if files.len() == 2)
+            matches!(cli.command, Some(Command::Report(Report { json: true, input: Input { ref files, .. }, .. })) if files.len() == 2)
         );
         assert!(Cli::try_parse_from(["reqtop", "report"]).is_err());
         assert!(Cli::try_parse_from(["reqtop", "report", "--listen", "--for", "2s"]).is_ok());

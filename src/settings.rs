@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::cli;
 use crate::demo;
+use crate::demo::fault::Kind;
 use crate::lifecycle::stage::Mode;
 use crate::query::Query;
 use crate::source::otlp;
@@ -48,18 +49,42 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// The simulated cluster.
-pub fn demo(demo: &cli::Demo) -> demo::Settings {
-    demo::Settings {
+///
+/// # Errors
+/// A fault that cannot be told in this mode and shape.
+pub fn demo(demo: &cli::Demo) -> Result<demo::Settings, String> {
+    let mode = match demo.mode {
+        cli::DemoMode::Core => Mode::Core,
+        cli::DemoMode::Investigation => Mode::Investigation,
+    };
+    Ok(demo::Settings {
         seed: demo.seed,
         rate: demo.rate,
         workers: demo.workers,
         aggregated: demo.aggregated,
-        mode: match demo.mode {
-            cli::DemoMode::Core => Mode::Core,
-            cli::DemoMode::Investigation => Mode::Investigation,
-        },
+        mode,
+        faults: faults(&demo.fault, mode, demo.aggregated)?,
         duration: demo.duration,
+    })
+}
+
+fn faults(names: &[String], mode: Mode, aggregated: bool) -> Result<Vec<&'static Kind>, String> {
+    let mut kinds: Vec<&'static Kind> = Vec::new();
+    for name in names {
+        if name == cli::ALL_FAULTS {
+            kinds.extend(Kind::all().filter(|kind| kind.fits(mode, aggregated)));
+            continue;
+        }
+        let kind = Kind::of(name).ok_or_else(|| format!("--fault {name}: `reqtop demo --help` lists the kinds"))?;
+        if !kind.fits(mode, aggregated) {
+            let needs = kind.mode.map_or_else(|| "two pools".to_owned(), |mode| format!("--mode {}", mode.word()));
+            return Err(format!("--fault {name}: {} needs {needs}", kind.what));
+        }
+        kinds.push(kind);
     }
+    kinds.sort_by_key(|kind| kind.name);
+    kinds.dedup();
+    Ok(kinds)
 }
 
 /// A filter of the command line.

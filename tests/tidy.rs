@@ -15,7 +15,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("report", &["lifecycle", "query", "checks", "store", "view"]),
     ("tui", &["lifecycle", "query", "checks", "store", "view"]),
     ("demo", &["lifecycle"]),
-    ("cli", &[]),
+    ("cli", &["demo"]),
     ("settings", &["cli", "demo", "lifecycle", "query", "source", "store"]),
     (
         "run",

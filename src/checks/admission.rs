@@ -98,3 +98,57 @@ fn gate(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Scene, WORKER, violates};
+    use super::super::{Answer, CheckId, Moment, Nothing, Surroundings};
+    use super::*;
+
+    const ADMISSION: &str = "worker.admission";
+    const RESULT_KEY: &str = "dynamo.worker.admission.result";
+
+    #[test]
+    fn result() {
+        let id = "admission.result";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().set(ADMISSION, RESULT_KEY, "ok").violates(id, "result ok");
+        Scene::aggregated().set(ADMISSION, "dynamo.worker.admission.transport", "nats").violates(id, "transport nats");
+        Scene::aggregated().set(ADMISSION, "dynamo.worker.admission.payload.bytes", 0).violates(id, "0 payload bytes");
+        Scene::aggregated().drop(ADMISSION).unknown(id, Why::NotHere);
+        Scene::base().unknown(id, Why::Layout);
+    }
+
+    struct Exports;
+
+    impl Surroundings for Exports {
+        fn exports(&self, worker: u64) -> bool {
+            worker == WORKER
+        }
+    }
+
+    #[test]
+    fn witness() {
+        let id = "admission.witness";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().set(ADMISSION, RESULT_KEY, "failed").violates(id, "says failed");
+        Scene::aggregated().drop(ADMISSION).violates(id, "no worker.admission came");
+        let silent = Scene::aggregated().drop(ADMISSION).drop("worker.operation");
+        silent.unknown(id, Why::Silent);
+        let answers = silent.answers(&Exports, Moment::Settled);
+        violates(answers.of(CheckId::of(id).unwrap()), &answers, id, Level::Warning, "no worker.admission came");
+        Scene::migrated().unknown(id, Why::Silent);
+    }
+
+    #[test]
+    fn gate() {
+        let id = "admission.gate";
+        let full = Scene::aggregated().set("request.dispatch", "dynamo.dispatch.result", "failed").ended("rejected");
+        full.holds(id);
+        let answers = full.answers(&Nothing, Moment::Settled);
+        let note = answers.findings().iter().find(|finding| finding.check.check().id == id).unwrap();
+        assert!(note.level == Level::Note && note.message.contains("worker at capacity"), "{note}");
+        assert_eq!(answers.of(CheckId::of(id).unwrap()), Answer::Holds);
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+}

@@ -72,3 +72,43 @@ fn limit(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         asked.expect(span, count < LIMIT, || format!("carries {count} attributes, expected fewer than {LIMIT}"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Why;
+    use super::super::fixture::Scene;
+    use super::*;
+
+    #[test]
+    fn schema() {
+        let (id, key) = ("attr.schema", "dynamo.lifecycle.detail_schema");
+        Scene::disaggregated().holds(id);
+        Scene::aggregated()
+            .set("router.selection", key, "router_queue.v1")
+            .violates(id, "expected router_selection.v1");
+        Scene::aggregated().without("worker.admission", key).violates(id, "detail_schema nothing");
+        Scene::draft().without("worker.admission", key).violates_at(id, Level::Warning, "detail_schema nothing");
+        Scene::base().unknown(id, Why::Layout);
+    }
+
+    #[test]
+    fn repeat() {
+        let id = "attr.repeat";
+        Scene::aggregated().holds(id);
+        let result = "dynamo.dispatch.result";
+        Scene::aggregated().repeat("request.dispatch", result, "accepted").violates_at(id, Level::Warning, "2 times");
+        Scene::aggregated().repeat("router.queue", "dynamo.router.queue.deferred", "true").violates(id, "2 times");
+        Scene::aggregated().repeat("request.lifecycle", "dynamo.session.id", "x").holds(id);
+        Scene::aggregated().crowd("request.lifecycle", 500).holds(id);
+        Scene::aggregated().records_only().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn limit() {
+        let id = "attr.limit";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().crowd("request.lifecycle", 128).violates(id, "expected fewer than 128");
+        Scene::aggregated().dropped("router.queue", 3).violates(id, "lost 3 attributes");
+        Scene::aggregated().records_only().unknown(id, Why::NotHere);
+    }
+}

@@ -28,6 +28,12 @@ pub(super) struct Case<'a> {
     ends: Vec<(u32, u32)>,
     /// Repeated keys: span index and key.
     pub repeats: Vec<(u32, &'a str)>,
+    /// The stage of each span: what most walks look at first.
+    stages: Vec<Stage>,
+    /// The spans of the lifecycle schema, by index.
+    lifecycle: Vec<u32>,
+    /// The frontend's dispatches, by index.
+    dispatches: Vec<u32>,
 }
 
 /// One span of a case.
@@ -57,15 +63,22 @@ impl<'a> Case<'a> {
             view,
             facts: view.facts,
             around,
-            settled: moment == Moment::Settled && view.facts.state != State::InFlight,
+            settled: moment == Moment::Settled && over(view.facts),
             lost: around.spans_lost() || view.facts.marks.has(Marks::MISSING_PARENT),
             attrs: Vec::with_capacity(view.spans.len() * 16),
             ends: Vec::with_capacity(view.spans.len()),
             repeats: Vec::new(),
+            stages: view.spans.iter().map(|span| span.stage).collect(),
+            lifecycle: Vec::new(),
+            dispatches: Vec::new(),
         };
+        let stages = case.stages.iter().zip(0..);
+        case.lifecycle = stages.filter(|(stage, _)| stage.is_lifecycle()).map(|(_, at)| at).collect();
         for (at, span) in view.spans.iter().enumerate() {
             case.read(at as u32, span);
         }
+        let dispatches = case.spans(Stage::Dispatch).filter(|span| !case.is_worker_side(*span));
+        case.dispatches = dispatches.map(|span| span.at).collect();
         case
     }
 
@@ -74,7 +87,7 @@ impl<'a> Case<'a> {
         let mut seen = [0u64; 4];
         for (index, attr) in span.body.attrs().enumerate() {
             let Attr { field, key, value } = attr;
-            let hash = key.bytes().fold(key.len() as u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+            let hash = sketch(key);
             let (word, bit) = ((hash >> 6 & 3) as usize, 1 << (hash & 63));
             if seen[word] & bit != 0
                 && span.body.attrs().take(index).any(|other| other.key == key)
@@ -104,12 +117,13 @@ impl<'a> Case<'a> {
 
     /// The spans of a stage, by start.
     pub fn spans(&self, stage: Stage) -> impl Iterator<Item = Span<'_>> {
-        self.all().filter(move |span| span.view.stage == stage)
+        let stages = self.stages.iter().zip(0..);
+        stages.filter(move |(other, _)| **other == stage).map(|(_, at)| self.span(at))
     }
 
     /// The spans of the lifecycle schema.
     pub fn lifecycle(&self) -> impl Iterator<Item = Span<'_>> {
-        self.all().filter(|span| span.view.stage.is_lifecycle())
+        self.lifecycle.iter().map(|at| self.span(*at))
     }
 
     /// The root.
@@ -119,13 +133,14 @@ impl<'a> Case<'a> {
 
     /// `request.dispatch` as the frontend writes it: one per attempt and leg.
     pub fn dispatches(&self) -> impl Iterator<Item = Span<'_>> {
-        self.spans(Stage::Dispatch).filter(|span| !self.is_worker_side(*span))
+        self.dispatches.iter().map(|at| self.span(*at))
     }
 
     /// Whether this `request.dispatch` is the base layout's, below a worker's operation.
     pub fn is_worker_side(&self, span: Span<'_>) -> bool {
-        span.text(Field::Component) == "worker"
-            || self.up(span).is_some_and(|above| above.view.stage == Stage::Operation)
+        let plain = || !span.has(Field::DispatchPhase) && !span.has(Field::DispatchRoute);
+        self.up(span).is_some_and(|above| above.view.stage == Stage::Operation)
+            || (span.text(Field::Component) == "worker" && plain())
     }
 
     /// The parent, when it is part of this request.
@@ -243,6 +258,22 @@ impl<'c> Span<'c> {
     pub fn pool(self) -> Phase {
         Phase::of(self.text(Field::Pool))
     }
+}
+
+/// Whether a request is over: ended or lost, or its `http-request` has come without the root that ends with it.
+fn over(facts: &Facts) -> bool {
+    facts.state != State::InFlight || facts.has_http
+}
+
+/// A rough hash of a key: equal keys have equal ones. Keys of one span differ at their ends.
+fn sketch(key: &str) -> u32 {
+    let bytes = key.as_bytes();
+    let from_end = |back: usize| bytes.len().checked_sub(back).map_or(0, |at| u32::from(bytes[at]));
+    let mixed = (bytes.len() as u32).wrapping_mul(131)
+        ^ from_end(1).wrapping_mul(0x9e37)
+        ^ from_end(2).wrapping_mul(0x85eb)
+        ^ from_end(4).wrapping_mul(0xc2b2);
+    mixed ^ mixed >> 8
 }
 
 /// A value as it stands in a sentence.

@@ -129,17 +129,24 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     for span in case.spans(Stage::Selection).filter(|span| made(*span) && !advisory(*span)) {
         legs.entry((span.attempt(), pool(span.pool()))).or_default().selections += 1;
     }
-    for span in case.dispatches().filter(|span| is_kv(*span)) {
+    // Without a route it counts as KV where a router was asked.
+    let asked_router = !legs.is_empty() || case.spans(Stage::Queue).next().is_some();
+    let routed = |span: &Span<'_>| is_kv(*span) || (asked_router && !span.has(Field::DispatchRoute));
+    for span in case.dispatches().filter(routed) {
         // Drafts name no phase: the selection of the attempt says which leg.
         let phase = match pool(span.phase()) {
-            Phase::Unknown => {
+            Phase::Unknown if !span.has(Field::DispatchPhase) => {
                 legs.keys().find(|(attempt, _)| *attempt == span.attempt()).map_or(Phase::Decode, |leg| leg.1)
             }
             phase => phase,
         };
         legs.entry((span.attempt(), phase)).or_default().dispatches += 1;
     }
-    for span in case.spans(Stage::Queue).filter(|span| left(*span)) {
+    // A wait without an outcome was left when a selection stands beside it.
+    let exits = |span: &Span<'_>| {
+        left(*span) || (!span.has(Field::QueueOutcome) && case.siblings(*span, Stage::Selection).next().is_some())
+    };
+    for span in case.spans(Stage::Queue).filter(exits) {
         let attempt = span.attempt();
         // Alone, a wait belongs to the leg of its attempt that lacks one.
         let lacking = || legs.iter().find(|(leg, counts)| leg.0 == attempt && counts.exits == 0).map(|(leg, _)| leg.1);
@@ -225,7 +232,7 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
 pub(super) const LEGS: Check = Check {
     id: "dispatch.legs",
     level: Level::Warning,
-    what: "a decode dispatch has a prefill dispatch of the same attempt (conditional disaggregation may skip it)",
+    what: "a decode dispatch has a prefill dispatch of the same attempt, unless no prefill was selected (conditional disaggregation)",
     layouts: EVIDENCE,
     modes: ANY_MODE,
     ask: legs,
@@ -235,6 +242,13 @@ fn legs(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     for decode in case.dispatches().filter(|span| span.phase() == Phase::Decode) {
         let attempt = decode.attempt();
         let prefill = case.dispatches().any(|span| span.phase() == Phase::Prefill && span.attempt() == attempt);
+        // Conditional disaggregation never asks for a prefill worker.
+        let asked_for =
+            case.spans(Stage::Selection).any(|span| span.pool() == Phase::Prefill && span.attempt() == attempt);
+        if !prefill && !asked_for {
+            asked.unknown(Why::NotHere);
+            continue;
+        }
         asked.expect_there(Some(decode), prefill, || {
             format!("dispatches decode in attempt {attempt} without a prefill dispatch, expected one before it")
         });
@@ -265,5 +279,96 @@ fn success(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             let to: Option<Worker> = last.destination();
             format!("to {} is {result} in a successful request, expected its last dispatch accepted", named(to))
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Scene;
+    use super::*;
+
+    const DISPATCH: &str = "request.dispatch";
+    const RESULT: &str = "dynamo.dispatch.result";
+
+    #[test]
+    fn facts() {
+        let id = "dispatch.facts";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().without(DISPATCH, "dynamo.dispatch.route").violates(id, "no dynamo.dispatch.route");
+        let worker = "dynamo.dispatch.destination.worker.id";
+        Scene::aggregated().without(DISPATCH, worker).violates(id, worker);
+        for component in ["router", "worker"] {
+            Scene::aggregated().set(DISPATCH, "dynamo.component", component).violates(id, component);
+        }
+        Scene::aggregated().without(DISPATCH, RESULT).violates_at(id, Level::Warning, "no dynamo.dispatch.result");
+        let cancelled = Scene::aggregated().set(DISPATCH, RESULT, "cancelled").ended("cancelled");
+        cancelled.without(DISPATCH, worker).unknown(id, Why::Unsaid);
+        Scene::base().unknown(id, Why::Layout);
+    }
+
+    #[test]
+    fn selection() {
+        let (id, rank) = ("dispatch.selection", "dynamo.dispatch.destination.dp.rank");
+        Scene::disaggregated().holds(id);
+        Scene::disaggregated().set("request.dispatch#2", rank, 1).violates(id, ":1 for decode, router.selection");
+        Scene::aggregated()
+            .set("router.selection", "dynamo.router.pool.role", "prefill")
+            .violates(id, "from pool prefill");
+        Scene::aggregated().times("router.selection", 1_300, 1_350).violates(id, "without an earlier selection");
+        Scene::aggregated().drop("router.selection").violates(id, "without an earlier selection");
+        Scene::aggregated().without("router.selection", "dynamo.router.selected.worker.id").unknown(id, Why::Unsaid);
+        Scene::aggregated().set(DISPATCH, RESULT, "failed").ended("rejected").unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn one_to_one() {
+        let id = "dispatch.one-to-one";
+        Scene::disaggregated().holds(id);
+        Scene::migrated().holds(id);
+        Scene::draft().holds(id);
+        Scene::aggregated().alone("router.selection").holds(id);
+        // What other checks report about a leg does not miscount it.
+        Scene::aggregated().without("router.queue", "dynamo.router.queue.outcome").holds(id);
+        Scene::aggregated().without(DISPATCH, "dynamo.dispatch.route").holds(id);
+        Scene::aggregated().again("router.queue").violates(id, "2 queue exits, 1 made selections and 1 dispatches");
+        let undispatched = Scene::disaggregated().drop(DISPATCH);
+        undispatched.violates(id, "1 made selections and 0 dispatches of the prefill leg in attempt 0");
+        undispatched.ended("cancelled").violates_at(id, Level::Warning, "prefill leg");
+        Scene::aggregated().drop("router.queue").lose("kv_router.schedule").unknown(id, Why::Lost);
+        Scene::rejected().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn attempts() {
+        let (id, retry) = ("dispatch.attempts", "migration.is_retry");
+        Scene::migrated().holds(id);
+        Scene::migrated().set("kv_router.route_request#2", retry, false).violates(id, "is_retry false in attempt 1");
+        Scene::migrated().drop("kv_router.select_worker").drop(DISPATCH).violates(id, "attempt 0 never came");
+        Scene::migrated().set("request.dispatch#2", "dynamo.request.attempt", 0).violates(id, "expected one per phase");
+        Scene::base().holds(id);
+        Scene::migrated().lose("kv_router.route_request#2").unknown(id, Why::Lost);
+        Scene::rejected().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn legs() {
+        let id = "dispatch.legs";
+        Scene::disaggregated().holds(id);
+        Scene::disaggregated().drop(DISPATCH).violates(id, "without a prefill dispatch");
+        Scene::disaggregated().drop(DISPATCH).drop("kv_router.select_worker").unknown(id, Why::NotHere);
+        Scene::aggregated().unknown(id, Why::NotHere);
+        Scene::draft().unknown(id, Why::Layout);
+    }
+
+    #[test]
+    fn success() {
+        let id = "dispatch.success";
+        Scene::disaggregated().holds(id);
+        Scene::disaggregated()
+            .set("request.dispatch#2", RESULT, "failed")
+            .violates(id, "is failed in a successful request");
+        Scene::disaggregated().set(DISPATCH, RESULT, "failed").holds(id);
+        Scene::aggregated().without(DISPATCH, RESULT).unknown(id, Why::Unsaid);
+        Scene::aggregated().ended("cancelled").unknown(id, Why::NotHere);
     }
 }

@@ -72,3 +72,38 @@ fn operation(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Scene;
+    use super::*;
+
+    #[test]
+    fn complete() {
+        let id = "identity.complete";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().set("router.selection", "dynamo.lifecycle.schema", "v2").violates(id, "schema v2");
+        let state = "dynamo.lifecycle.identity.state";
+        Scene::aggregated().set("router.queue", state, "missing_request_id").violates(id, "missing_request_id");
+        Scene::aggregated().set("worker.admission", "dynamo.request.id", "unknown").violates(id, "request id unknown");
+        Scene::aggregated().records_only().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn session() {
+        let (id, root) = ("identity.session", "request.lifecycle");
+        Scene::aggregated().holds(id);
+        Scene::aggregated().set(root, "dynamo.session.id", "other").violates(id, "session other");
+        Scene::aggregated().set(root, "dynamo.session.source", "agent_context").unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn operation() {
+        let id = "identity.operation";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().set("worker.operation", "dynamo.request.id", "other").violates(id, "request id other");
+        Scene::aggregated().set("router.queue", "dynamo.operation.id", "other").violates(id, "operation id other");
+        Scene::draft().set("router.queue", "dynamo.operation.id", "other").holds(id);
+        Scene::aggregated().lose("request.lifecycle").unknown(id, Why::NoRoot);
+    }
+}

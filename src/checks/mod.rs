@@ -198,6 +198,17 @@ pub struct Check {
     ask: fn(&Case<'_>, &mut Asked<'_, '_>),
 }
 
+impl Check {
+    /// Where it can be told: the layouts and modes that record what it needs, as the catalogue prints it.
+    pub fn applies_to(&self) -> String {
+        let layouts: Vec<&str> = self.layouts.iter().map(|layout| layout.word()).collect();
+        let layouts = if self.layouts == ANY_LAYOUT { "all layouts".to_owned() } else { layouts.join(", ") };
+        let modes: Vec<&str> = self.modes.iter().map(|mode| mode.word()).collect();
+        let modes = if self.modes == ANY_MODE { "all modes".to_owned() } else { modes.join(", ") };
+        format!("{layouts}; {modes}")
+    }
+}
+
 /// Every layout.
 const ANY_LAYOUT: &[Layout] = &[Layout::Base, Layout::Draft, Layout::Evidence];
 /// The layouts with router spans and fields on the stages.
@@ -350,6 +361,8 @@ mod tests {
             assert!(!check.layouts.is_empty() && !check.modes.is_empty(), "{}", check.id);
         }
         assert_eq!(CheckId::of("queue.nothing"), None);
+        assert_eq!(root::UNIQUE.applies_to(), "all layouts; all modes");
+        assert_eq!(selection::TOP_K.applies_to(), "draft, evidence; investigation");
         assert_eq!(size_of::<Answer>(), 1);
     }
 }

@@ -93,3 +93,67 @@ fn mixed(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Scene, violates};
+    use super::super::{CheckId, Moment, Surroundings, Why};
+    use super::*;
+
+    const MODE: &str = "dynamo.lifecycle.mode";
+
+    fn in_core_mode() -> Scene {
+        Scene::aggregated()
+            .set_all(MODE, "core")
+            .without("router.selection", "dynamo.router.candidates.top_k")
+            .without("request.preprocessing", "dynamo.stage.checkpoint")
+            .without("request.preprocessing", "dynamo.stage.outcome")
+            .without("response.streaming", "dynamo.stage.outcome")
+            .without("response.streaming", "dynamo.stream.events")
+    }
+
+    #[test]
+    fn core() {
+        let id = "mode.core";
+        in_core_mode().holds(id);
+        in_core_mode().is_clean();
+        in_core_mode().set("response.streaming", "dynamo.stream.events", 3).violates(id, "dynamo.stream.events");
+        Scene::aggregated().set_all(MODE, "core").violates(id, "top_k");
+        Scene::aggregated().unknown(id, Why::Mode);
+    }
+
+    #[test]
+    fn investigation() {
+        let (id, key) = ("mode.investigation", "dynamo.stage.outcome");
+        Scene::aggregated().holds(id);
+        Scene::aggregated().without("request.preprocessing", key).violates(id, "no dynamo.stage.outcome");
+        Scene::aggregated().without("response.streaming", key).violates(id, "no dynamo.stage.outcome");
+        in_core_mode().unknown(id, Why::Mode);
+        Scene::base().unknown(id, Why::Layout);
+    }
+
+    struct Mostly(Mode);
+
+    impl Surroundings for Mostly {
+        fn mode_of(&self, epoch: &str) -> Option<Mode> {
+            (epoch == "1:f").then_some(self.0)
+        }
+    }
+
+    #[test]
+    fn mixed() {
+        let id = "mode.mixed";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().set("router.queue", MODE, "core").violates(id, "of the same process 1:f");
+        let worker = Scene::aggregated()
+            .set("worker.admission", MODE, "core")
+            .set("worker.operation", MODE, "core")
+            .set("response.streaming.worker", MODE, "core");
+        worker.violates_at(id, Level::Warning, "another process");
+        let answers = Scene::aggregated().answers(&Mostly(Mode::Core), Moment::Settled);
+        violates(answers.of(CheckId::of(id).unwrap()), &answers, id, Level::Error, "most requests of process 1:f");
+        let answers = Scene::aggregated().answers(&Mostly(Mode::Investigation), Moment::Settled);
+        assert!(!answers.violated());
+        Scene::aggregated().records_only().unknown(id, Why::NotHere);
+    }
+}

@@ -213,3 +213,111 @@ fn then_selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
 pub(super) fn pool_of(case: &Case<'_>, queue: Span<'_>) -> Option<Phase> {
     case.siblings(queue, Stage::Selection).next().map(Span::pool)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Scene;
+    use super::*;
+
+    const QUEUE: &str = "router.queue";
+    const OUTCOME: &str = "dynamo.router.queue.outcome";
+    const DEFERRED_KEY: &str = "dynamo.router.queue.deferred";
+    const REASON_KEY: &str = "dynamo.router.queue.reason";
+
+    fn cancelled() -> Scene {
+        Scene::rejected()
+            .set(QUEUE, OUTCOME, "cancelled")
+            .set(QUEUE, REASON_KEY, "request_lifecycle_ended_before_admission")
+            .ended("cancelled")
+    }
+
+    #[test]
+    fn legal_waits_are_clean() {
+        Scene::rejected().is_clean();
+        cancelled().is_clean();
+        cancelled().set(QUEUE, DEFERRED_KEY, true).is_clean();
+        Scene::draft().is_clean();
+        Scene::migrated().is_clean();
+        let expired = cancelled().set(QUEUE, OUTCOME, "expired").set(QUEUE, REASON_KEY, "deadline").ended("timed_out");
+        expired.is_clean();
+    }
+
+    #[test]
+    fn facts() {
+        let id = "queue.facts";
+        Scene::aggregated().holds(id);
+        for key in ["class", "policy", "depth.in", "depth.out", "deferred", "outcome"] {
+            Scene::aggregated().without(QUEUE, &format!("dynamo.router.queue.{key}")).violates(id, key);
+        }
+        cancelled().without(QUEUE, "dynamo.router.queue.depth.out").holds(id);
+        Scene::base().unknown(id, Why::Layout);
+    }
+
+    #[test]
+    fn reason() {
+        let id = "queue.reason";
+        Scene::aggregated().holds(id);
+        Scene::rejected().holds(id);
+        Scene::rejected().without(QUEUE, REASON_KEY).violates(id, "rejected with reason nothing");
+        Scene::rejected().set(QUEUE, REASON_KEY, "because").violates(id, "expected request_limit or");
+        Scene::aggregated().set(QUEUE, REASON_KEY, "class_backlog").violates(id, "expected none");
+        cancelled().without(QUEUE, REASON_KEY).violates(id, "request_lifecycle_ended_before_admission");
+        cancelled().set(QUEUE, OUTCOME, "failed").without(QUEUE, REASON_KEY).violates(id, "subscriber_shutdown");
+        Scene::draft().unknown(id, Why::Layout);
+        Scene::aggregated().drop(QUEUE).unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn deferral() {
+        let id = "queue.deferral";
+        let deferred = Scene::aggregated().set(QUEUE, DEFERRED_KEY, true);
+        deferred.clone().set(QUEUE, REASON_KEY, "prefill_capacity").holds(id);
+        deferred.violates(id, "reason nothing");
+        deferred.set(QUEUE, REASON_KEY, "policy_ordering").violates(id, "reason policy_ordering");
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn reject_depth() {
+        let (id, out) = ("queue.reject-depth", "dynamo.router.queue.depth.out");
+        Scene::rejected().holds(id);
+        Scene::rejected().set(QUEUE, out, 7).violates(id, "depth.in 0 and depth.out 7");
+        Scene::rejected().set(QUEUE, DEFERRED_KEY, true).violates(id, "deferred=false");
+        Scene::rejected().without(QUEUE, out).unknown(id, Why::Unsaid);
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn reject_end() {
+        let id = "queue.reject-end";
+        Scene::rejected().holds(id);
+        Scene::rejected().ended("failed").violates(id, "the root ended failed");
+        let followed = Scene::aggregated().set(QUEUE, OUTCOME, "rejected").ended("rejected");
+        followed.violates(id, "yet router.selection");
+        followed.drop("router.selection").violates(id, "yet request.dispatch");
+        Scene::rejected().lose("request.lifecycle").unknown(id, Why::NoRoot);
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn cancel_end() {
+        let id = "queue.cancel-end";
+        cancelled().holds(id);
+        cancelled().ended("failed").violates(id, "the root ended failed");
+        cancelled().ended("timed_out").violates_at(id, Level::Warning, "the root ended timed_out");
+        cancelled().lose("request.lifecycle").unknown(id, Why::NoRoot);
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn then_selection() {
+        let id = "queue.then-selection";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().drop("router.selection").violates(id, "without a router.selection");
+        Scene::aggregated().alone("router.selection").violates(id, "without a router.selection");
+        Scene::aggregated().times("router.selection", 1_061, 1_160).violates(id, "0.039 ms after router.selection");
+        Scene::aggregated().drop("router.selection").lose("kv_router.schedule").unknown(id, Why::Lost);
+        Scene::rejected().unknown(id, Why::NotHere);
+        Scene::draft().unknown(id, Why::Layout);
+    }
+}

@@ -3,6 +3,7 @@
 use super::case::{Asked, Case, named, said, same_worker};
 use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
 use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::facts::Marks;
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::{Phase, Stage};
 
@@ -21,9 +22,10 @@ pub(super) const UNIQUE: Check = Check {
 fn unique(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let mut ends = case.ends();
     let Some((first, _)) = ends.next() else { return asked.unknown(Why::NoRecord) };
-    let more: Vec<u64> = ends.map(|(record, _)| record.time_ms).collect();
+    let more: Vec<String> = ends.map(|(record, _)| record.time_ms.to_string()).collect();
     asked.expect_at(Level::Error, None, more.is_empty(), || {
-        format!("has {} request_end records (at {} and {more:?} ms), expected one", more.len() + 1, first.time_ms)
+        let (count, times) = (more.len() + 1, more.join(", "));
+        format!("has {count} request_end records (at {}, {times} Unix ms), expected one", first.time_ms)
     });
 }
 
@@ -41,6 +43,10 @@ fn present(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     if let Some(root) = case.root() {
         if !case.succeeded() {
             return;
+        }
+        // A record names only the id: of two requests that share one, it may be the other's.
+        if !recorded && case.facts.marks.has(Marks::SHARED_ID) {
+            return asked.unknown(Why::NoRecord);
         }
         // Whether records are written at all: this request's others, or other requests'.
         if recorded || !case.view.records.is_empty() || case.around.has_records() {
@@ -227,7 +233,7 @@ fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let serves = |of: Phase| of == phase || of == Phase::Aggregated || of == Phase::Unknown;
         let legs = || case.facts.legs.iter().filter(|leg| serves(leg.phase));
         let went = || legs().filter_map(|leg| leg.dispatch.as_ref()?.worker);
-        let Some(last) = went().last() else {
+        let Some(last) = went().next_back() else {
             asked.unknown(Why::Unsaid);
             continue;
         };
@@ -243,10 +249,132 @@ fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             );
             continue;
         }
+        // What it names may be the first attempt's, which has not come.
+        if migrated && !legs().any(|leg| leg.attempt == 0 && leg.dispatch.is_some()) {
+            asked.unknown(Why::Lost);
+            continue;
+        }
         let level = if migrated { Level::Warning } else { Level::Error };
         asked.expect_at(level, None, same_worker(last, recorded), || {
             let (recorded, last) = (named(Some(recorded)), named(Some(last)));
             format!("went to {last} for {}, its record names {recorded}: expected one worker", phase.word())
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::fixture::{PREFILL, Scene, violates};
+    use super::super::{Answer, CheckId, Moment, Nothing, Place, Surroundings};
+    use super::*;
+
+    #[test]
+    fn unique() {
+        let id = "record.unique";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().record_again().violates(id, "has 2 request_end records");
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+
+    struct Recorded;
+
+    impl Surroundings for Recorded {
+        fn has_records(&self) -> bool {
+            true
+        }
+
+        fn block_size(&self) -> Option<u64> {
+            Some(32)
+        }
+
+        fn place_of(&self, hash: u64) -> Option<Place> {
+            (hash == 2).then_some(Place { index: 1, before: 9 })
+        }
+    }
+
+    #[test]
+    fn present() {
+        let id = "record.present";
+        Scene::aggregated().holds(id);
+        let lost = Scene::aggregated().without_records();
+        lost.unknown(id, Why::NoRecord);
+        let answers = lost.answers(&Recorded, Moment::Settled);
+        violates(answers.of(CheckId::of(id).unwrap()), &answers, id, Level::Warning, "without a request_end record");
+        let answers = lost.answers(&Recorded, Moment::Arriving);
+        assert_eq!(answers.of(CheckId::of(id).unwrap()), Answer::Unknown(Why::Arriving));
+        Scene::aggregated().lose("request.lifecycle").violates(id, "and no root");
+        Scene::aggregated().records_only().unknown(id, Why::NoRoot);
+        Scene::aggregated().ended("cancelled").unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn tokens() {
+        let id = "record.tokens";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().record("/output_tokens", json!(7)).violates(id, "counts 8 output tokens, the record 7");
+        Scene::aggregated().record("/replay/input_length", json!(34)).violates(id, "replay.input_length 34");
+        Scene::aggregated().record("/output_tokens", json!(7)).ended("cancelled").holds(id);
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+
+    #[test]
+    fn hashes() {
+        let id = "record.hashes";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().record("/replay/input_sequence_hashes", json!([1, 2])).violates(id, "has 2 hashes");
+        let answers = Scene::aggregated().answers(&Recorded, Moment::Settled);
+        let answer = answers.of(CheckId::of(id).unwrap());
+        violates(answer, &answers, id, Level::Error, "most records of the run 32");
+        violates(
+            answer,
+            &answers,
+            id,
+            Level::Error,
+            "hash 2 at 1 after 18446744073709551615, other records at 1 after 9",
+        );
+        Scene::aggregated().record("/replay", json!(null)).unknown(id, Why::Unsaid);
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+
+    #[test]
+    fn times() {
+        let id = "record.times";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().record("/ttft_ms", json!(120.0)).violates(id, "expected ttft ≤ total");
+        Scene::aggregated().record("/total_time_ms", json!(200.0)).violates(id, "-101.0 ms after received + total");
+        Scene::aggregated().record("/cached_tokens", json!(34)).violates(id, "34 cached and 33 input");
+        Scene::aggregated().record("/reasoning_tokens", json!(9)).violates(id, "9 reasoning and 8 output");
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+
+    #[test]
+    fn finish() {
+        let id = "record.finish";
+        Scene::aggregated().holds(id);
+        let unfinished = Scene::aggregated().record("/finish_reason_metadata", json!(null));
+        unfinished.violates(id, "session s without a finish reason");
+        unfinished.record("//agent_context", json!(null)).unknown(id, Why::NotHere);
+        Scene::aggregated().lose("request.lifecycle").unknown(id, Why::NoRoot);
+    }
+
+    #[test]
+    fn workers() {
+        let id = "record.workers";
+        Scene::disaggregated().holds(id);
+        Scene::base().holds(id);
+        Scene::disaggregated()
+            .record("/worker/decode_worker_id", json!(PREFILL))
+            .violates(id, "for decode, its record names");
+        Scene::disaggregated().record("/worker/prefill_dp_rank", json!(1)).violates(id, "for prefill");
+        // Today's producer names the first worker after a migration; anything else is odd.
+        Scene::migrated().unknown(id, Why::KnownFlaw);
+        let notes = Scene::migrated().answers(&Nothing, Moment::Settled);
+        assert!(notes.findings().iter().any(|finding| finding.level == Level::Note && finding.check.check().id == id));
+        Scene::migrated().drop("kv_router.select_worker").drop("request.dispatch").unknown(id, Why::Lost);
+        Scene::migrated().record("/worker/decode_worker_id", json!(7)).violates_at(id, Level::Warning, "names 7:0");
+        Scene::aggregated().record("/worker", json!(null)).unknown(id, Why::Unsaid);
+        Scene::aggregated().without_records().unknown(id, Why::NoRecord);
     }
 }

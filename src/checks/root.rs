@@ -203,3 +203,100 @@ fn ttft(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{REQUEST, Scene, violates};
+    use super::super::{Answer, CheckId, Moment, Surroundings, Twin};
+    use super::*;
+    use crate::lifecycle::ids::TraceId;
+    use crate::lifecycle::request::RequestKey;
+
+    const ROOT: &str = "request.lifecycle";
+
+    #[test]
+    fn unique() {
+        let id = "root.unique";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().again(ROOT).violates(id, "second root");
+        Scene::aggregated().lose(ROOT).unknown(id, Why::NoRoot);
+    }
+
+    struct Twinned;
+
+    impl Surroundings for Twinned {
+        fn twin(&self, _: RequestKey, request_id: &str, _: TraceId, start: u64, end: u64) -> Option<Twin> {
+            (request_id == REQUEST && start < end).then_some(Twin { trace: TraceId([7; 16]), overlap_ns: 3_000_000 })
+        }
+    }
+
+    #[test]
+    fn a_live_twin_is_a_warning() {
+        let answers = Scene::aggregated().answers(&Twinned, Moment::Settled);
+        let answer = answers.of(CheckId::of("root.unique").unwrap());
+        violates(answer, &answers, "root.unique", Level::Warning, "for 3 ms");
+    }
+
+    #[test]
+    fn parent() {
+        let id = "root.parent";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().set("http-request", "request_id", "other").violates(id, "its http-request has other");
+        Scene::aggregated().under(ROOT, "").violates(id, "no http-request above it");
+        Scene::aggregated().under(ROOT, "kv_router.route_request").violates(id, "expected http-request");
+        Scene::aggregated().lose("http-request").unknown(id, Why::Lost);
+        let arriving = Scene::aggregated().lose("http-request").answers(&super::super::Nothing, Moment::Arriving);
+        assert_eq!(arriving.of(CheckId::of(id).unwrap()), Answer::Unknown(Why::Arriving));
+        Scene::aggregated().lose(ROOT).unknown(id, Why::NoRoot);
+    }
+
+    #[test]
+    fn start() {
+        let id = "root.start";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().times(ROOT, -5_000, 98_900).violates(id, "starts -5.000 ms");
+        Scene::aggregated().times(ROOT, 99_001, 99_900).violates(id, "expected between 0 and 99.000 ms");
+        Scene::aggregated().lose("http-request").unknown(id, Why::Lost);
+    }
+
+    #[test]
+    fn outcome() {
+        let id = "root.outcome";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().ended("finished").violates(id, "outcome finished, expected one of success");
+        let error = "dynamo.request.terminal.error";
+        Scene::aggregated().set(ROOT, error, true).violates(id, "terminal.error true");
+        Scene::aggregated().ended("failed").set(ROOT, error, false).violates(id, "expected true");
+        Scene::aggregated().lose(ROOT).unknown(id, Why::NoRoot);
+    }
+
+    #[test]
+    fn unknown() {
+        let id = "root.unknown";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().ended("unknown").violates(id, "without an observed end");
+        Scene::aggregated().without(ROOT, "dynamo.request.terminal.outcome").unknown(id, Why::Unsaid);
+    }
+
+    #[test]
+    fn terminal_time() {
+        let (id, key) = ("root.terminal-time", "dynamo.request.terminal.timestamp_unix_ns");
+        Scene::aggregated().holds(id);
+        Scene::aggregated().set(ROOT, key, 1_796_003_545_103_000_000u64).holds(id);
+        Scene::aggregated().set(ROOT, key, 1_796_003_547_000_000_000u64).violates(id, "1999.950 ms");
+        Scene::aggregated().set(ROOT, key, 1_796_003_544_990_000_000u64).violates(id, "-10.050 ms");
+        Scene::aggregated().without(ROOT, key).violates(id, "no terminal timestamp");
+        Scene::aggregated().without(ROOT, key).ended("unknown").unknown(id, Why::Unsaid);
+    }
+
+    #[test]
+    fn ttft() {
+        let id = "root.ttft";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().set("http-request", "ttft_ms", "99999.99").violates(id, "ttft_ms 99999.99");
+        Scene::aggregated().set("http-request", "ttft_ms", "-0.50").violates(id, "expected 0 to");
+        Scene::aggregated().without("http-request", "ttft_ms").violates(id, "8 output tokens and no ttft_ms");
+        Scene::aggregated().without("http-request", "output_tokens").unknown(id, Why::NotHere);
+        Scene::aggregated().lose(ROOT).unknown(id, Why::NoRoot);
+    }
+}

@@ -9,6 +9,7 @@ use hashbrown::{HashMap, HashSet};
 use super::around::{Place, Surroundings, Twin};
 use super::load::LoadRecord;
 use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::context::Resource;
 use crate::lifecycle::facts::Marks;
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::record::{RecordBody, Replay};
@@ -139,7 +140,7 @@ impl Run {
         if self.exporting.len() >= MOST {
             return;
         }
-        for span in view.spans.iter().filter(|span| matches!(span.stage, Stage::Admission | Stage::Operation)) {
+        for span in view.spans.iter().filter(|span| span.stage == Stage::Operation) {
             if let Up::At(parent) = span.up
                 && let Some(worker) = view.spans[parent as usize].number(Field::PayloadInstance)
             {
@@ -148,14 +149,18 @@ impl Run {
         }
     }
 
+    /// One span of each resource speaks for its process: enough for a majority.
     fn learn_modes(&mut self, view: &RequestView<'_>) {
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: Vec<Resource<'_>> = Vec::new();
         for span in view.spans.iter().filter(|span| span.stage.is_lifecycle()) {
-            let epoch = span.text(Field::Epoch);
-            if epoch.is_empty() || seen.contains(&epoch) {
+            if seen.contains(&span.resource) {
                 continue;
             }
-            seen.push(epoch);
+            let epoch = span.text(Field::Epoch);
+            if epoch.is_empty() {
+                continue;
+            }
+            seen.push(span.resource);
             let at = match Mode::of(span.text(Field::Mode)) {
                 Mode::Core => 0,
                 Mode::Investigation => 1,
@@ -241,5 +246,78 @@ impl Surroundings for Run {
 
     fn load(&self, x_request_id: &str) -> Option<&LoadRecord> {
         self.load.get(x_request_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::fixture::Scene;
+    use super::super::{Answer, CheckId, Moment, answer};
+    use super::*;
+
+    fn learn(run: &mut Run, scene: &Scene, learned: &mut Learned) {
+        scene.with_view(|view| run.learn(view, learned));
+    }
+
+    fn asked(run: &Run, scene: &Scene, id: &str) -> Answer {
+        scene.with_view(|view| answer(view, run, Moment::Settled).of(CheckId::of(id).unwrap()))
+    }
+
+    #[test]
+    fn a_majority_counts_each_request_once() {
+        let (mut run, core) = (Run::new(), Scene::aggregated().set_all("dynamo.lifecycle.mode", "core"));
+        let mut learned = Learned::default();
+        for _ in 0..5 {
+            learn(&mut run, &core, &mut learned);
+        }
+        assert_eq!(run.mode_of("1:f"), Some(Mode::Core));
+        for _ in 0..2 {
+            learn(&mut run, &Scene::aggregated(), &mut Learned::default());
+        }
+        assert_eq!(run.mode_of("1:f"), Some(Mode::Investigation));
+        assert_eq!(asked(&run, &core, "mode.mixed"), Answer::Violated);
+        assert_eq!(asked(&run, &Scene::aggregated(), "mode.mixed"), Answer::Holds);
+    }
+
+    #[test]
+    fn hashes_have_one_place_and_records_one_block_size() {
+        let mut run = Run::new();
+        for _ in 0..3 {
+            learn(&mut run, &Scene::aggregated(), &mut Learned::default());
+        }
+        let moved = Scene::aggregated().record("/replay/input_sequence_hashes", json!([9, 2, 3]));
+        learn(&mut run, &moved, &mut Learned::default());
+        assert_eq!(run.place_of(2), Some(Place { index: 1, before: u64::MAX }));
+        assert_eq!(asked(&run, &moved, "record.hashes"), Answer::Violated);
+        assert_eq!(asked(&run, &Scene::aggregated(), "record.hashes"), Answer::Holds);
+        assert_eq!((run.block_size(), run.has_records()), (Some(16), true));
+    }
+
+    #[test]
+    fn workers_and_losses_are_known() {
+        let mut run = Run::new();
+        learn(&mut run, &Scene::aggregated(), &mut Learned::default());
+        assert!(run.exports(super::super::fixture::WORKER) && !run.exports(7));
+        let silent = Scene::aggregated().drop("worker.admission").drop("worker.operation");
+        assert_eq!(asked(&run, &silent, "admission.witness"), Answer::Violated);
+        run.note_lost_spans();
+        assert_eq!(asked(&run, &silent, "admission.witness"), Answer::Unknown(super::super::Why::Lost));
+    }
+
+    #[test]
+    fn lives_under_one_id_are_compared_and_forgotten() {
+        let mut run = Run::new();
+        let life =
+            |key, trace, start_ns, end_ns| Life { key: RequestKey(key), trace: TraceId([trace; 16]), start_ns, end_ns };
+        run.shared.insert("r".into(), vec![life(1, 1, 0, 100), life(2, 2, 60, 200)]);
+        let twin = |run: &Run| run.twin(RequestKey(1), "r", TraceId([1; 16]), 0, 100);
+        assert_eq!(twin(&run), Some(Twin { trace: TraceId([2; 16]), overlap_ns: 40 }));
+        assert_eq!(run.twin(RequestKey(3), "r", TraceId([3; 16]), 300, 400), None);
+        run.forget(RequestKey(2), "r");
+        assert_eq!(twin(&run), None);
+        run.forget(RequestKey(1), "r");
+        assert!(run.shared.is_empty());
     }
 }

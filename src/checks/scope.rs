@@ -24,3 +24,20 @@ fn endpoints(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         format!("is one of {count} lifecycle spans of {endpoint}, which makes no root: expected none")
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Why;
+    use super::super::fixture::Scene;
+
+    #[test]
+    fn endpoints() {
+        let id = "scope.endpoints";
+        let completions = Scene::aggregated().lift("request.lifecycle").set("http-request", "uri", "/v1/completions");
+        completions.violates(id, "of /v1/completions, which makes no root");
+        let names = ["response.streaming", "request.preprocessing", "kv_router.select_worker", "request.dispatch"];
+        names.into_iter().fold(completions, Scene::drop).holds(id);
+        Scene::aggregated().unknown(id, Why::NotHere);
+        Scene::aggregated().records_only().unknown(id, Why::NotHere);
+    }
+}

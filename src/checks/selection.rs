@@ -324,3 +324,108 @@ fn rows(asked: &mut Asked<'_, '_>, span: Span<'_>, rows: &[Row<'_>], draft: bool
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::fixture::{Scene, WORKER};
+    use super::*;
+
+    const SELECTION: &str = "router.selection";
+
+    fn with(key: &str, value: impl ToString) -> Scene {
+        Scene::aggregated().set(SELECTION, &format!("dynamo.router.{key}"), value)
+    }
+
+    fn without(key: &str) -> Scene {
+        Scene::aggregated().without(SELECTION, &format!("dynamo.router.{key}"))
+    }
+
+    #[test]
+    fn accounting() {
+        let id = "selection.accounting";
+        Scene::aggregated().holds(id);
+        with("candidate.filtered.count", 3).violates(id, "filtered.count 3, expected the sum 2");
+        with("candidate.filtered.overloaded", 5).violates(id, "overloaded 5");
+        without("candidate.filtered.overloaded").unknown(id, Why::Unsaid);
+        Scene::base().unknown(id, Why::Layout);
+    }
+
+    #[test]
+    fn eligible() {
+        let id = "selection.eligible";
+        Scene::aggregated().holds(id);
+        with("candidate.eligible.count", 2).violates(id, "expected 3 = candidate.count 2 + filtered.policy 1");
+        let draft = Scene::draft();
+        draft.holds(id);
+        let key = "dynamo.router.candidate.count";
+        draft.set(SELECTION, key, 4).violates_at(id, Level::Warning, "expected them equal");
+        without("candidate.count").unknown(id, Why::Unsaid);
+    }
+
+    #[test]
+    fn complete() {
+        let id = "selection.complete";
+        Scene::aggregated().holds(id);
+        for key in ["selected.score", "best.worker.id", "best.margin", "selection.policy", "algorithm.id"] {
+            without(key).violates(id, key);
+        }
+        let failed = |scene: Scene| scene.set(SELECTION, "dynamo.router.selection.result", "overloaded");
+        failed(Scene::aggregated()).violates(id, "failed (overloaded) and carries dynamo.router.selected.worker.id");
+        let bare =
+            RESULT.iter().fold(Scene::aggregated().drop("request.dispatch").ended("rejected"), |scene, (_, name)| {
+                scene.without(SELECTION, &format!("dynamo.router.{name}"))
+            });
+        failed(bare.clone()).holds(id);
+        bare.unknown(id, Why::NotHere);
+        let dispatched = RESULT
+            .iter()
+            .fold(Scene::aggregated(), |scene, (_, name)| scene.without(SELECTION, &format!("dynamo.router.{name}")));
+        dispatched.violates(id, "made a choice without");
+    }
+
+    #[test]
+    fn best() {
+        let id = "selection.best";
+        Scene::aggregated().holds(id);
+        with("best.score", 18).violates(id, "best.score 18 above selected.score 17.5");
+        with("best.margin", -1).violates(id, "best.margin -1, expected 0 or more");
+        with("candidate.count", 1).violates(id, "with one candidate, expected 0");
+        with("candidate.count", 1).set(SELECTION, "dynamo.router.best.margin", 0).holds(id);
+        without("best.margin").unknown(id, Why::Unsaid);
+    }
+
+    #[test]
+    fn tie() {
+        let id = "selection.tie";
+        Scene::aggregated().holds(id);
+        with("best.worker.id", 7).violates(id, "reports 7:0 as best");
+        let draft = Scene::draft().set(SELECTION, "dynamo.router.best.worker.id", 7);
+        draft.violates_at(id, Level::Warning, "expected the chosen one");
+        with("selected.score", 19).set(SELECTION, "dynamo.router.best.worker.id", 7).unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn top_k() {
+        let id = "selection.top-k";
+        let rows = |rows: serde_json::Value| with("candidates.top_k", rows);
+        Scene::aggregated().holds(id);
+        let row = |worker: u64, selected: bool, score: f64| json!({"worker_id": worker, "dp_rank": 0, "selected": selected, "score": score});
+        let (chosen, other) = (row(WORKER, true, 17.5), row(7, false, 22.0));
+        rows(json!([{"worker_id": WORKER.to_string(), "dp_rank": 0, "selected": true, "score": 17.5}])).holds(id);
+        rows(json!([other, chosen])).violates(id, "17.5 after 22");
+        rows(json!([chosen, other, other])).violates(id, "3 top_k rows for 2 candidates");
+        rows(json!([chosen, other, other, other, other])).violates(id, "expected at most 4");
+        rows(json!([row(WORKER, false, 17.5), row(7, true, 22.0)])).violates(id, "marks 7:0 at 22 as selected");
+        rows(json!([row(WORKER, false, 17.5)])).violates(id, "marks 0 rows");
+        rows(json!([row(WORKER, true, 17.0)])).violates(id, "least cost 17");
+        with("candidates.top_k", "not json").violates(id, "no list of candidates");
+        Scene::draft().holds(id);
+        let product = r#"[{"worker_id":7,"score":17.5,"base_score":35.0,"preferred_taint_multiplier":0.6}]"#;
+        let draft = Scene::draft().set(SELECTION, "dynamo.router.candidates.top_k", product);
+        draft.violates_at(id, Level::Warning, "expected 21");
+        without("candidates.top_k").unknown(id, Why::Unsaid);
+        Scene::aggregated().set_all("dynamo.lifecycle.mode", "core").unknown(id, Why::Mode);
+    }
+}

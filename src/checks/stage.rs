@@ -109,7 +109,8 @@ pub(super) const ORDER: Check = Check {
 
 fn order(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some(stream) = case.spans(Stage::Streaming).next() else { return };
-    let Some(first) = case.dispatches().next() else { return };
+    // Where the first attempt is missing, the stream may well be older than the others.
+    let Some(first) = case.dispatches().next().filter(|first| first.attempt() == 0) else { return };
     let (started, ended) = (stream.view.start_ns, first.view.end_ns);
     if ended < first.view.start_ns || started == 0 {
         return asked.unknown(Why::Unsaid);
@@ -118,4 +119,56 @@ fn order(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let early = (ended - started) as f64 / 1e6;
         format!("starts {early:.3} ms before request.dispatch {} ended, expected it afterwards", first.view.id)
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Scene;
+    use super::*;
+
+    #[test]
+    fn preprocessing() {
+        let (id, span) = ("stage.preprocessing", "request.preprocessing");
+        let (checkpoint, outcome) = ("dynamo.stage.checkpoint", "dynamo.stage.outcome");
+        Scene::aggregated().holds(id);
+        Scene::aggregated()
+            .set(span, checkpoint, "tool_constraints")
+            .violates(id, "success at checkpoint tool_constraints");
+        Scene::aggregated().set(span, outcome, "failed").violates(id, "expected one before ready");
+        let refused = Scene::aggregated().set(span, checkpoint, "prepare").set(span, outcome, "rejected");
+        refused.violates(id, "the root ended success");
+        refused.clone().ended("rejected").violates(id, "yet request.dispatch");
+        refused.ended("rejected").drop("request.dispatch").holds(id);
+        Scene::aggregated().without(span, checkpoint).unknown(id, Why::Unsaid);
+        Scene::aggregated().set_all("dynamo.lifecycle.mode", "core").unknown(id, Why::Mode);
+    }
+
+    #[test]
+    fn streaming() {
+        let (id, span) = ("stage.streaming", "response.streaming");
+        Scene::aggregated().holds(id);
+        Scene::aggregated().set(span, "dynamo.stream.events", 0).violates(id, "yielded 0 events");
+        Scene::aggregated().set(span, "dynamo.stage.outcome", "failed").violates(id, "ended failed, the root success");
+        Scene::aggregated().set(span, "dynamo.stage.outcome", "abandoned").holds(id);
+        Scene::aggregated().without(span, "dynamo.stream.events").unknown(id, Why::Unsaid);
+        Scene::aggregated().drop(span).unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn abandoned() {
+        let id = "stage.abandoned";
+        let left = Scene::aggregated().set("response.streaming", "dynamo.stage.outcome", "abandoned");
+        left.violates(id, "the root ended success");
+        left.ended("cancelled").holds(id);
+        Scene::aggregated().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn order() {
+        let id = "stage.order";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().times("response.streaming", 1_000, 98_800).violates(id, "starts 1.500 ms before");
+        Scene::aggregated().drop("response.streaming").unknown(id, Why::NotHere);
+        Scene::base().unknown(id, Why::Layout);
+    }
 }

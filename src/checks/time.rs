@@ -48,3 +48,25 @@ fn one_host(one: Span<'_>, other: Span<'_>) -> bool {
     let host = one.view.resource.host();
     !host.is_empty() && host == other.view.resource.host()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Why;
+    use super::super::fixture::Scene;
+    use super::*;
+
+    #[test]
+    fn order() {
+        let id = "time.order";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().times("request.preprocessing", 700, 200).violates(id, "ends 0.500 ms before it starts");
+        Scene::aggregated().times("kv_router.schedule", 900, 1_170).violates(id, "starts 0.100 ms before its parent");
+        let skewed = Scene::aggregated().times("handle_payload", -3_000, 90_000);
+        skewed.violates_at(id, Level::Warning, "starts 4.205 ms before its parent kv_router.route_request");
+        skewed.on_host("one").violates(id, "starts 4.205 ms");
+        // Children outlive their parents; the root and its http-request are root.start's matter.
+        Scene::aggregated().times("handle_payload", 1_300, 130_000).holds(id);
+        Scene::aggregated().times("request.lifecycle", -5, 98_900).holds(id);
+        Scene::aggregated().records_only().unknown(id, Why::NotHere);
+    }
+}

@@ -22,13 +22,14 @@ fn rooted(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         return;
     }
     let level = if case.facts.layout == Layout::Evidence { Level::Error } else { Level::Warning };
+    let rooted: Vec<_> = case.spans(Stage::Root).map(|root| root.view.trace).collect();
     let mut rootless = Vec::new();
     for span in case.lifecycle() {
         let trace = span.view.trace;
         if rootless.contains(&trace) {
             continue;
         }
-        if !case.spans(Stage::Root).any(|root| root.view.trace == trace) {
+        if !rooted.contains(&trace) {
             rootless.push(trace);
             if !case.settled {
                 asked.unknown(Why::Arriving);
@@ -204,7 +205,9 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let frontend = 2 + usize::from(streaming);
     let expected = frontend + per_leg * legs;
     let further = dispatched.saturating_sub(legs);
-    let count = case.lifecycle().count();
+    // Advisory selections are no part of a leg.
+    let advisory = |span: Span<'_>| case.up(span).is_some_and(|above| above.view.stage == Stage::Advisory);
+    let count = case.lifecycle().filter(|span| !advisory(*span)).count();
     let fits = if further == 0 { count == expected } else { count >= expected + 3 * further };
     let say = || {
         let more =
@@ -216,5 +219,80 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         asked.expect_there(Some(root), false, say);
     } else {
         asked.expect(root, fits, say);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Scene;
+    use super::super::{Answer, CheckId, Moment, Nothing};
+    use super::*;
+
+    #[test]
+    fn rooted() {
+        let id = "tree.rooted";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().alone("router.selection").violates(id, "without a root");
+        Scene::aggregated().under("request.dispatch", "http-request").violates(id, "below the root");
+        Scene::aggregated().lose("request.lifecycle").violates(id, "without a root");
+        Scene::base().lose("request.lifecycle").violates_at(id, Level::Warning, "without a root");
+        Scene::draft().alone("router.queue").violates_at(id, Level::Warning, "without a root");
+        Scene::aggregated().lose("kv_router.schedule").unknown(id, Why::Lost);
+        let arriving = Scene::aggregated().lose("request.lifecycle").answers(&Nothing, Moment::Arriving);
+        assert_eq!(arriving.of(CheckId::of(id).unwrap()), Answer::Unknown(Why::Arriving));
+        Scene::aggregated().records_only().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn route_nesting() {
+        let (id, route) = ("tree.route-nesting", "kv_router.route_request");
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().set(route, "worker_id", 7).violates(id, "goes to worker 7:0");
+        Scene::aggregated().set(route, "dp_rank", 1).violates(id, ":1, its dispatch to");
+        Scene::aggregated().set(route, "request.attempt", 1).violates(id, "is attempt 1, its dispatch 0");
+        Scene::aggregated().under(route, "request.lifecycle").violates(id, "child of request.lifecycle");
+        Scene::draft().unknown(id, Why::Layout);
+        Scene::base().unknown(id, Why::Layout);
+        Scene::aggregated().lose("request.lifecycle").unknown(id, Why::NoRoot);
+    }
+
+    #[test]
+    fn component() {
+        let id = "tree.component";
+        Scene::disaggregated().holds(id);
+        Scene::base().holds(id);
+        Scene::aggregated().with_worker_dispatch().holds(id);
+        Scene::aggregated().set("router.queue", "dynamo.component", "frontend").violates(id, "expected router");
+        let role = "dynamo.operation.role";
+        Scene::disaggregated().set("worker.operation.prefill", role, "decode").violates(id, "expected prefill");
+        Scene::aggregated().without("worker.admission", role).violates(id, "role nothing");
+        Scene::aggregated().records_only().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn layouts() {
+        let id = "tree.layouts";
+        Scene::aggregated().holds(id);
+        Scene::aggregated().with_worker_dispatch().violates(id, "expected one version");
+        Scene::base().unknown(id, Why::NotHere);
+    }
+
+    #[test]
+    fn span_count() {
+        let id = "tree.span-count";
+        Scene::disaggregated().holds(id);
+        Scene::aggregated().holds(id);
+        Scene::disaggregated().drop("request.preprocessing").violates(id, "has 14 lifecycle spans");
+        Scene::aggregated().again("router.queue").violates(id, "has 10 lifecycle spans");
+        let unary = Scene::aggregated().drop("response.streaming").without("http-request", "ttft_ms");
+        unary.holds(id);
+        unary.drop("request.preprocessing").violates(id, "unary request of 1 legs, expected 8");
+        let plain = Scene::aggregated().drop("kv_router.select_worker");
+        plain.set("request.dispatch", "dynamo.dispatch.route", "round-robin").holds(id);
+        // A worker that exports nothing, a lost attempt, a layout that has other spans.
+        Scene::aggregated().drop("worker.admission").drop("worker.operation").unknown(id, Why::Silent);
+        Scene::migrated().unknown(id, Why::Silent);
+        Scene::base().unknown(id, Why::Layout);
+        Scene::aggregated().ended("cancelled").unknown(id, Why::NotHere);
     }
 }

@@ -49,3 +49,22 @@ fn order(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Why;
+    use super::super::fixture::Scene;
+
+    #[test]
+    fn order() {
+        let id = "worker.order";
+        Scene::disaggregated().holds(id);
+        Scene::base().holds(id);
+        Scene::aggregated()
+            .times("worker.admission", 1_310, 6_405)
+            .violates(id, "ends 5.000 ms after worker.operation");
+        Scene::aggregated().times("response.streaming.worker", 1_500, 99_990).violates(id, "expected within its");
+        Scene::aggregated().times("response.streaming.worker", 1_400, 97_000).violates(id, "lies -0.005 to");
+        Scene::aggregated().drop("worker.operation").unknown(id, Why::NotHere);
+    }
+}

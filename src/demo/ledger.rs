@@ -4,10 +4,11 @@
 //! line per request whose evidence has been handed over whole. At any pause the tally equals what a receiver that has
 //! read every delivery can know. Keeps out: spans and wire formats (`emit`), the causes (`sim`).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
+use super::fault::Kind;
 pub use super::tally::{QueueTally, Samples, SelectionTally, Tally};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::{Outcome, Phase};
@@ -28,6 +29,21 @@ pub struct Ledger {
     pub requests: VecDeque<RequestTruth>,
     /// Finished requests whose line was given up (only counted).
     pub forgotten: u64,
+    /// The faults that were injected into the finished requests, by kind.
+    pub faults: BTreeMap<&'static str, Injected>,
+}
+
+/// What was injected of one kind of fault. The tally stays the truth: a fault changes only what is told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Injected {
+    /// How many requests have it.
+    pub count: u64,
+    /// The checks that must answer violated for each of them.
+    pub checks: &'static [&'static str],
+    /// Checks that it also violates on some of them.
+    pub also: &'static [&'static str],
+    /// Their request ids; of many, the first [`REQUESTS_KEPT`].
+    pub requests: Vec<String>,
 }
 
 /// One request's whole life.
@@ -49,6 +65,9 @@ pub struct RequestTruth {
     pub outcome: String,
     /// Dispatch attempts: the highest attempt number of any leg plus one; 0 when nothing was dispatched.
     pub attempts: u32,
+    /// The fault injected into what is told of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<&'static str>,
     /// Spans exported.
     pub spans: u32,
     /// Spans of the lifecycle schema among them.
@@ -199,6 +218,16 @@ impl Ledger {
             self.forgotten += 1;
         }
         self.requests.push_back(truth);
+    }
+
+    /// Takes in that a finished request has a fault.
+    pub fn injected(&mut self, kind: &'static Kind, request_id: &str) {
+        let of = self.faults.entry(kind.name).or_default();
+        (of.checks, of.also) = (kind.checks, kind.also);
+        of.count += 1;
+        if of.requests.len() < REQUESTS_KEPT {
+            of.requests.push(request_id.to_owned());
+        }
     }
 
     /// Finished and unfinished requests that were begun.

@@ -1,7 +1,7 @@
 //! A simulated Dynamo cluster that exports evidence-layout spans and trace records, with a ledger of what truly happened.
 //!
 //! Owns: a discrete-event simulation in virtual time ([`sim`]) whose queues, costs and deferrals follow from its state;
-//! the telling of it as OTLP ([`emit`]); the [`ledger`]; and the real-time runner that sends it through a real OTLP
+//! the telling of it as OTLP ([`emit`]), with a [`fault`] here and there when asked for; the [`ledger`]; and the real-time runner that sends it through a real OTLP
 //! client ([`export`]). Keeps out: everything that reads it. Knows only the lifecycle vocabulary.
 //!
 //! Invariants: the same [`Settings`] and start give the same bytes in the same order, whatever the steps of
@@ -9,6 +9,7 @@
 
 mod emit;
 pub mod export;
+pub mod fault;
 pub mod ledger;
 mod sim;
 mod tally;
@@ -38,13 +39,23 @@ pub struct Settings {
     pub aggregated: bool,
     /// How much the spans record; `Unsaid` counts as `Investigation`.
     pub mode: Mode,
+    /// Faults to inject into a share of the requests; none by default.
+    pub faults: Vec<&'static fault::Kind>,
     /// How long [`run`] takes requests; `None`: until it is told to stop.
     pub duration: Option<Duration>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 1, rate: 12.0, workers: None, aggregated: false, mode: Mode::Investigation, duration: None }
+        Self {
+            seed: 1,
+            rate: 12.0,
+            workers: None,
+            aggregated: false,
+            mode: Mode::Investigation,
+            faults: Vec::new(),
+            duration: None,
+        }
     }
 }
 

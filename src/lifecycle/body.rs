@@ -150,7 +150,15 @@ impl Writer<'_> {
     }
 
     /// Writes one link; the ids as they came, of any length up to 255.
-    pub fn link(&mut self, trace: &[u8], span: &[u8], state: Option<u32>, flags: u32, dropped: u32, codes: &[Code<'_>]) {
+    pub fn link(
+        &mut self,
+        trace: &[u8],
+        span: &[u8],
+        state: Option<u32>,
+        flags: u32,
+        dropped: u32,
+        codes: &[Code<'_>],
+    ) {
         for id in [trace, span] {
             let id = &id[..id.len().min(255)];
             self.number(id.len() as u64);

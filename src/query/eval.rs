@@ -136,6 +136,7 @@ impl Subject<'_> {
             Get::LegNumber(_, get) => self.legs.iter().filter_map(get).any(|number| test.number(number)),
             Get::LegFlag(get) => self.legs.iter().filter_map(get).any(|flag| test.flag(flag)),
             Get::LegWorker(get) => self.legs.iter().filter_map(get).any(|worker| test.worker(worker)),
+            Get::Worker(get) => get(facts).is_some_and(|worker| test.worker(worker)),
             Get::Outcome => {
                 test.text(facts.outcome_text()) || facts.outcome.is_some_and(|outcome| test.text(outcome.word()))
             }

@@ -45,6 +45,7 @@ pub(super) enum Get {
     LegNumber(Measure, fn(&Leg) -> Option<f64>),
     LegFlag(fn(&Leg) -> Option<bool>),
     LegWorker(fn(&Leg) -> Option<Worker>),
+    Worker(fn(&Facts) -> Option<Worker>),
     /// How it stands: the outcome and the root's own word.
     Outcome,
     /// The words of its marks.
@@ -165,10 +166,10 @@ impl Get {
             Self::Id(_) | Self::Trace => Kind::Id,
             Self::Words(words, _) | Self::LegWords(words, _) => Kind::Words(*words),
             Self::Outcome => Kind::Words(outcomes),
-            Self::Marks => Kind::Words(|| Marks::ALL.map(|(_, word)| word).to_vec()),
+            Self::Marks => Kind::Words(|| Marks::ALL.map(|(.., word)| word).to_vec()),
             Self::Number(measure, _) | Self::LegNumber(measure, _) => Kind::Number(*measure),
             Self::Flag(_) | Self::LegFlag(_) => Kind::Flag,
-            Self::LegWorker(_) => Kind::Worker,
+            Self::LegWorker(_) | Self::Worker(_) => Kind::Worker,
             Self::Checks => Kind::Check,
         }
     }
@@ -294,6 +295,8 @@ pub static ROWS: &[Row] = rows! {
     "attempts" [] "how many attempts it took", Get::Number(Measure::PLAIN, |facts| Some(f64::from(facts.attempts())));
     "total" ["duration"] "from start to end", Get::Number(Measure::MILLIS, |facts| float(facts.total_ns()));
     "ttft" [] "time to first token", Get::Number(Measure::MILLIS, |facts| Some(facts.ttft_ns?.0 as f64));
+    "ttft.origin" [] "where the time to first token is known from",
+        Get::Words(origins, |facts| facts.ttft_ns.map_or("", |(_, origin)| origin.word()));
     "tokens.in" ["input_tokens"] "input tokens", Get::Number(Measure::PLAIN, |facts| float(facts.input_tokens));
     "tokens.out" ["output_tokens"] "output tokens", Get::Number(Measure::PLAIN, |facts| float(facts.output_tokens));
     "tokens.cached" ["cached_tokens"] "prompt tokens found in the cache",
@@ -344,11 +347,17 @@ pub static ROWS: &[Row] = rows! {
         Some(stream.outcome == "abandoned")
     });
     // The legs
+    "at" [] "the worker a request in flight is at: that of its newest leg", Get::Worker(|facts| {
+        let newest = facts.legs.last().filter(|_| facts.state == State::InFlight)?;
+        newest.worker()
+    });
     "worker" ["dispatch.worker"] "a worker that a leg went to", Get::LegWorker(Leg::worker);
     "phase" ["dispatch.phase"] "what a leg serves", Get::LegWords(phases, |leg| leg.phase.word());
     "attempt" [] "a leg's attempt, from 0", Get::LegNumber(Measure::PLAIN, |leg| Some(f64::from(leg.attempt)));
     "queue.wait" ["queued", "wait"] "wait in the router's queue",
         Get::LegNumber(Measure::MILLIS, |leg| queue(leg, |queue| Some(queue.wait_ns as f64)));
+    "queue.entered" [] "when the queue was entered, since 1970; a plain number is milliseconds",
+        Get::LegNumber(Measure::MILLIS, |leg| queue(leg, |queue| Some(queue.start_ns as f64)));
     "queue.class" ["class"] "policy class" &["default"],
         Get::LegText(|leg| leg.queue.as_ref().map_or("", |queue| &queue.class));
     "queue.policy" [] "queue policy" &["fcfs", "lcfs", "wspt"],

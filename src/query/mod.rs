@@ -50,7 +50,7 @@ pub use complete::{Completion, Vocabulary, complete};
 pub use eval::{Answer, Lazy, OnDemand};
 pub use fields::{ROWS, Row, reference};
 pub use term::Op;
-pub use write::{Name, append_term, drop_last_term, term};
+pub use write::{Name, append, append_term, drop_last_term, term};
 
 /// The longest text that is parsed, bytes.
 pub const MAX_LENGTH: usize = 4096;

@@ -40,17 +40,24 @@ pub fn term(name: Name<'_>, op: Op, value: &str) -> String {
     format!("{}{}{written}", Named(&target), op.sign())
 }
 
-/// The filter with a term added that must hold too; one that it asks for already is not added again. What is no filter
-/// stays none.
+/// The filter with a term added that must hold too; see [`append`].
 pub fn append_term(text: &str, name: Name<'_>, op: Op, value: &str) -> String {
-    let (text, term) = (text.trim(), term(name, op, value));
+    append(text, &term(name, op, value))
+}
+
+/// The filter with another one added that must hold too; one that it asks for already is not added again. What is no
+/// filter stays none.
+pub fn append(text: &str, term: &str) -> String {
+    let text = text.trim();
     let Ok((before, _)) = parse(text) else { return format!("{text} {term}") };
-    let Some(before) = before else { return term };
-    let added = parse(&term).ok().and_then(|(node, _)| node);
-    let asked = match &before.expr {
-        Expr::And(nodes) => nodes.iter().any(|node| Some(node) == added.as_ref()),
-        _ => Some(&before) == added.as_ref(),
+    let Some(before) = before else { return term.to_owned() };
+    let added = parse(term).ok().and_then(|(node, _)| node);
+    let parts = |node: &Node| match &node.expr {
+        Expr::And(nodes) => nodes.clone(),
+        _ => vec![node.clone()],
     };
+    let asked_for = parts(&before);
+    let asked = added.as_ref().is_some_and(|added| parts(added).iter().all(|part| asked_for.contains(part)));
     match before.expr {
         _ if asked => text.to_owned(),
         Expr::Or(_) => format!("({text}) {term}"),

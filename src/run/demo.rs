@@ -14,7 +14,7 @@ use crate::tui;
 
 /// Runs the demo.
 pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
-    let settings = settings::demo(&args);
+    let settings = settings::demo(&args)?;
     if let Some(url) = &args.export {
         return export(&settings, url);
     }

@@ -6,7 +6,7 @@
 
 use super::interner::{Interner, NONE};
 use super::rows::Row;
-use super::trace::Trace;
+use super::trace::{Trace, UNGROUPED};
 use super::{Ingested, Store, Tables};
 use crate::lifecycle::batch::{Batch, ResourceIn, ScopeIn, Slice, SpanIn};
 use crate::lifecycle::body::{Code, Head, Writer};
@@ -53,6 +53,25 @@ const MEASURED: u8 = 8;
 /// The longest text that is written in place.
 const LONGEST: usize = 64;
 
+/// What a predecessor's buffers may have to spare, bytes; they are swapped from span to span.
+const SPARE: usize = 4096;
+
+impl Predecessor {
+    fn size(&self) -> usize {
+        self.raw.capacity() + self.places.capacity() * size_of::<Place>()
+    }
+
+    /// Gives back what a larger span before it needed.
+    fn shrink(&mut self) {
+        if self.raw.capacity() > self.raw.len() + SPARE {
+            self.raw.shrink_to_fit();
+        }
+        if self.places.capacity() > self.places.len() + SPARE / size_of::<Place>() {
+            self.places.shrink_to_fit();
+        }
+    }
+}
+
 /// A span name that was seen.
 struct Name {
     /// As it came.
@@ -67,6 +86,8 @@ struct Name {
 #[derive(Default)]
 pub struct Memory {
     names: Vec<Name>,
+    /// Bytes that the names and their predecessors hold.
+    held: usize,
     /// Where the last lookup of a name ended: spans of a batch come in runs and cycles of few names.
     last_name: usize,
     raw: Vec<u8>,
@@ -113,8 +134,11 @@ impl Store {
         self.counts.other_logs += batch.tally.other_logs;
         self.counts.metric_points += batch.tally.metric_points;
         self.counts.records_bad += batch.tally.bad_records;
+        let mut written: super::Map<&str, usize> = super::Map::default();
         for record in &batch.records {
-            self.take_record(record, now_ns);
+            let times = written.entry(&record.raw).or_default();
+            *times += 1;
+            self.take_record(record, *times, now_ns);
         }
         for sign in &batch.signs {
             self.take_sign(sign, now_ns);
@@ -172,6 +196,7 @@ impl Memory {
         self.raw.clear();
         self.places.clear();
         let before = &mut self.names[at].before;
+        self.held -= before.size();
         let mut start = 0usize;
         let attrs = batch.attrs(&span.attrs);
         writer.count(attrs.len());
@@ -181,7 +206,11 @@ impl Memory {
                 Some(old) => {
                     let same = before.raw[start..old.end as usize] == **raw;
                     start = old.end as usize;
-                    if same { (again(&tables.attrs, old, raw), old.news / 2) } else { other(&mut tables.attrs, cleaned, old, raw) }
+                    if same {
+                        (again(&tables.attrs, old, raw), old.news / 2)
+                    } else {
+                        other(&mut tables.attrs, cleaned, old, raw)
+                    }
                 }
                 None => (new(&mut tables.attrs, cleaned, raw).0, 0),
             };
@@ -208,6 +237,8 @@ impl Memory {
         }
         std::mem::swap(&mut before.raw, &mut self.raw);
         std::mem::swap(&mut before.places, &mut self.places);
+        before.shrink();
+        self.held += before.size();
 
         if !events.is_empty() {
             writer.count(events.len());
@@ -238,7 +269,7 @@ impl Memory {
             rid,
             kind: span.kind,
             stage,
-            group: 0,
+            group: UNGROUPED,
         }
     }
 
@@ -275,6 +306,7 @@ impl Memory {
             let piece = tables.keep_text(cleaned, bytes);
             tables.texts.hold(piece);
             let stage = Stage::of(tables.texts.text(piece));
+            self.held += size_of::<Name>() + bytes.len();
             self.names.push(Name { bytes: bytes.into(), piece, stage, before: Predecessor::default() });
             self.names.len() - 1
         });
@@ -289,7 +321,12 @@ impl Memory {
                 tables.attrs.release(place.piece);
             }
         }
-        self.last_name = 0;
+        (self.last_name, self.held) = (0, 0);
+    }
+
+    /// Bytes it holds.
+    pub fn size(&self) -> usize {
+        self.held
     }
 }
 

@@ -18,6 +18,9 @@ use crate::store::trace::Trace;
 /// How many requests are asked at one refresh when their facts are enough.
 const SLICE: usize = 50_000;
 
+/// What taking a request in costs, as a number of requests that are only asked.
+const JOINING: usize = 20;
+
 /// How many are asked when their spans must be read.
 const SLICE_WITH_SPANS: usize = 2_000;
 
@@ -36,6 +39,15 @@ pub struct Lens {
     times: Map<RequestKey, u64>,
     /// Requests with this key and newer ones have been asked; `None` when all have.
     asked_from: Option<RequestKey>,
+    held: Option<Held>,
+}
+
+/// What a lens looks at while it is held: the requests there were, as they were.
+struct Held {
+    /// Requests from this key on came later.
+    before: RequestKey,
+    /// Those that had not ended. Ended ones hardly ever change and are read as they are.
+    open: Map<RequestKey, Facts>,
 }
 
 /// A request as filters ask it: its spans when they are wanted, and what the checks say of it.
@@ -61,8 +73,14 @@ impl<'a, F: Fn() -> Option<RequestView<'a>>> Lazy for Asking<'a, F> {
 }
 
 /// The time that a window goes by: the end, or while there is none the start.
-fn time_of(facts: &Facts) -> u64 {
+pub fn time_of(facts: &Facts) -> u64 {
     facts.end_ns.unwrap_or(facts.start_ns)
+}
+
+/// Whether a request lies within a window of this length that ends at `until_ns`; without a length all do. What is in
+/// flight is happening now, however long ago it began.
+pub fn is_within(facts: &Facts, window_ns: Option<u64>, until_ns: u64) -> bool {
+    window_ns.is_none_or(|window_ns| facts.end_ns.is_none() || time_of(facts).saturating_add(window_ns) > until_ns)
 }
 
 impl Lens {
@@ -111,10 +129,9 @@ impl Lens {
         self.until_ns
     }
 
-    fn in_window(&self, facts: &Facts) -> bool {
-        let Some(window_ns) = self.window_ns else { return true };
-        // What is in flight is happening now, however long ago it began.
-        facts.end_ns.is_none() || time_of(facts).saturating_add(window_ns) > self.until_ns
+    /// Whether it is held; see [`Store::hold`].
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
     }
 
     /// Whether a request of this key has been asked, so that a change of it matters.
@@ -131,17 +148,20 @@ impl Lens {
         traces: &[Trace],
         request: &Request,
     ) {
+        if self.is_held() {
+            return;
+        }
         if let Some(was) = was {
             self.leave(key, was);
         }
         if self.has_asked(key) {
-            self.ask(key, tables, traces, request);
+            _ = self.ask(key, tables, traces, request);
         }
     }
 
     /// A request goes, or its facts are about to.
     pub(super) fn leave(&mut self, key: RequestKey, facts: &Facts) {
-        if self.members.remove(&key) {
+        if !self.is_held() && self.members.remove(&key) {
             self.rollup.remove(facts);
             if let Some(time) = self.times.remove(&key) {
                 self.by_time.remove(&(time, key));
@@ -149,14 +169,19 @@ impl Lens {
         }
     }
 
-    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &[Trace], request: &Request) {
-        let facts = &request.facts;
+    /// Whether the request is in the set now.
+    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &[Trace], request: &Request) -> bool {
+        let held = self.held.as_ref().and_then(|held| held.open.get(&key));
+        let facts = held.unwrap_or(&request.facts);
         let make = || {
             let spans = read::spans_of(tables, traces, key, request);
             Some(RequestView { key, facts, spans, records: request.records.iter().collect() })
         };
         let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_deref() };
-        if self.in_window(facts) && self.query.matches(facts, &view) && self.members.insert(key) {
+        let is_in = is_within(facts, self.window_ns, self.until_ns)
+            && self.query.matches(facts, &view)
+            && self.members.insert(key);
+        if is_in {
             self.rollup.add(facts);
             if self.window_ns.is_some() && facts.end_ns.is_some() {
                 let time = time_of(facts);
@@ -164,6 +189,7 @@ impl Lens {
                 self.by_time.insert((time, key));
             }
         }
+        is_in
     }
 }
 
@@ -187,15 +213,35 @@ impl Store {
         if self.lens.query == *query && self.lens.window_ns == window_ns && self.lens.until_ns <= until_ns {
             return;
         }
-        let asked_from = Some(RequestKey(self.next_key));
-        self.lens = Lens { query: query.clone(), window_ns, until_ns, asked_from, ..Lens::default() };
+        let held = self.lens.held.take();
+        let asked_from = Some(held.as_ref().map_or(RequestKey(self.next_key), |held| held.before));
+        self.lens = Lens { query: query.clone(), window_ns, until_ns, asked_from, held, ..Lens::default() };
         self.version += 1;
+    }
+
+    /// Holds the lens: until [`Store::release`], it looks at the requests there are now as they are now, through
+    /// whatever filter and window.
+    pub fn hold(&mut self) {
+        let open = self.in_flight.iter().filter_map(|key| Some((*key, self.requests.get(key)?.facts.clone())));
+        self.lens.held = Some(Held { before: RequestKey(self.next_key), open: open.collect() });
+    }
+
+    /// Lets a held lens go on.
+    pub fn release(&mut self) {
+        if self.lens.held.take().is_some() {
+            let (query, window_ns, until_ns) = (self.lens.query.clone(), self.lens.window_ns, self.lens.until_ns);
+            self.lens = Lens { query, window_ns, until_ns, ..Lens::default() };
+            self.lens.asked_from = Some(RequestKey(self.next_key));
+            self.version += 1;
+        }
     }
 
     /// Moves the window's end, and asks the next slice of requests that a new filter has not been asked of.
     pub fn refresh_lens(&mut self, until_ns: u64) {
         let Self { lens, requests, tables, traces, version, .. } = self;
-        lens.until_ns = lens.until_ns.max(until_ns);
+        if !lens.is_held() {
+            lens.until_ns = lens.until_ns.max(until_ns);
+        }
         if let Some(window_ns) = lens.window_ns {
             let from = lens.until_ns.saturating_sub(window_ns);
             while let Some((time, key)) = lens.by_time.first().copied().filter(|(time, _)| *time <= from) {
@@ -214,10 +260,8 @@ impl Store {
             if left == 0 {
                 break;
             }
-            if request.counted {
-                lens.ask(*key, tables, traces, request);
-            }
-            left -= 1;
+            let joined = request.counted && lens.ask(*key, tables, traces, request);
+            left = left.saturating_sub(if joined { JOINING } else { 1 });
             lens.asked_from = Some(*key);
         }
         // Asked to the end: nothing older is left.

@@ -28,15 +28,15 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::lifecycle::assemble::Told;
 use crate::lifecycle::body::{Attr, Pieces};
+use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::ids::TraceId;
-use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
 pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
-pub use lens::Lens;
+pub use lens::{Lens, is_within, time_of};
 use trace::Trace;
 
 /// A map with a fast hash that outsiders cannot predict.
@@ -44,6 +44,8 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A request id. Several places name the same request; they share its bytes.
 type Rid = Arc<str>;
+/// Likewise a set.
+type Set<K> = HashSet<K, foldhash::fast::RandomState>;
 
 /// What the store may hold.
 #[derive(Clone, Copy, Debug)]
@@ -202,7 +204,7 @@ pub struct Store {
     dirty_requests: Vec<RequestKey>,
     /// Records on their way from one request to another with the same id.
     moved_records: Vec<Record>,
-    in_flight: HashSet<RequestKey, foldhash::fast::RandomState>,
+    in_flight: Set<RequestKey>,
     /// Requests in the order they ended: the first to go.
     ended: VecDeque<RequestKey>,
     /// Traces that belong to no request (control traffic), oldest first.
@@ -281,7 +283,7 @@ impl Store {
     /// Bytes held, over everything kept.
     pub fn memory(&self) -> usize {
         let tables = self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory();
-        self.accounted + tables + self.checked.run.memory()
+        self.accounted + tables + self.memory.size() + self.checked.run.memory()
     }
 
     /// The limits it was made with.

@@ -9,8 +9,8 @@ use super::{Request, Store, Tables};
 use crate::lifecycle::body::{Body, Pieces};
 use crate::lifecycle::context::{Resource, Scope};
 use crate::lifecycle::facts::Facts;
-use crate::lifecycle::record::Record;
 use crate::lifecycle::ids::SpanId;
+use crate::lifecycle::record::Record;
 use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
 
 impl Store {
@@ -105,13 +105,9 @@ pub(super) fn spans_of<'a>(
         })
         .collect();
     // Start, and which row of which trace.
-    let mut order: Vec<(u64, u32, u32)> = Vec::with_capacity(all.iter().map(|(_, rows)| rows.len()).sum());
+    let mut order: Vec<(u64, u32, u32)> = Vec::new();
     for (number, (trace, rows)) in all.iter().enumerate() {
-        for (at, row) in rows.iter().enumerate() {
-            if trace.groups.get(usize::from(row.group)).is_some_and(|group| group.key == key) {
-                order.push((row.start_ns, number as u32, at as u32));
-            }
-        }
+        order.extend(trace.rows_of(key).map(|at| (rows[at].start_ns, number as u32, at as u32)));
     }
     let ids = |number: u32, at: u32| {
         let (trace, rows) = &all[number as usize];
@@ -119,26 +115,26 @@ pub(super) fn spans_of<'a>(
     };
     order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| ids(a.1, a.2).cmp(&ids(b.1, b.2))));
     // Where each row now stands, to turn parent rows into indexes of the view.
-    let mut places: Vec<Vec<u32>> = all.iter().map(|(_, rows)| vec![NONE; rows.len()]).collect();
-    for (index, (_, number, at)) in order.iter().enumerate() {
-        places[*number as usize][*at as usize] = index as u32;
-    }
+    let mut place: Vec<(u32, u32, u32)> =
+        order.iter().enumerate().map(|(index, (_, number, at))| (*number, *at, index as u32)).collect();
+    place.sort_unstable();
     let finders: Vec<Finder<'_>> = all.iter().map(|(trace, rows)| Finder::new(trace, rows)).collect();
     let mut spans: Vec<SpanView<'a>> = Vec::with_capacity(order.len());
     for (_, number, at) in order {
-        let (number, at) = (number as usize, at as usize);
-        let (trace, rows) = &all[number];
-        let up = match rows[at].parent {
+        let (trace, rows) = &all[number as usize];
+        let up = match rows[at as usize].parent {
             None => Up::Top,
-            Some(parent) => match finders[number].find(parent) {
+            Some(parent) => match finders[number as usize].find(parent) {
                 None => Up::Missing,
-                Some(above) => match places[number][above] {
-                    NONE => Up::Elsewhere,
-                    index => Up::At(index),
-                },
+                Some(above) => {
+                    match place.binary_search_by_key(&(number, above as u32), |(number, at, _)| (*number, *at)) {
+                        Ok(found) => Up::At(place[found].2),
+                        Err(_) => Up::Elsewhere,
+                    }
+                }
             },
         };
-        spans.push(view_of(tables, trace, rows, at, up));
+        spans.push(view_of(tables, trace, rows, at as usize, up));
     }
     cut_cycles(&mut spans);
     spans

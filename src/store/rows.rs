@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 
 use super::interner::NONE;
+use crate::lifecycle::account::chunk;
 use crate::lifecycle::ids::SpanId;
 use crate::lifecycle::packed::{put_varint, varint};
 use crate::lifecycle::stage::Stage;
@@ -116,7 +117,7 @@ impl Packed {
 
     /// Bytes in the heap.
     pub fn size(&self) -> usize {
-        self.bytes.len()
+        chunk(self.bytes.len())
     }
 
     /// The rows as they were.
@@ -214,13 +215,13 @@ mod tests {
     fn row() -> impl Strategy<Value = (Row, u8)> {
         let time = prop_oneof![Just(0u64), 1_000u64..100_000, any::<u64>()];
         let few = || prop_oneof![0u32..3, any::<u32>().prop_map(|piece| piece.min(NONE - 1))];
-        let parent = prop_oneof![Just(None), (0u8..12).prop_map(|near| Some([near + 1; 8])), any::<[u8; 8]>().prop_map(Some)];
+        let parent =
+            prop_oneof![Just(None), (0u8..12).prop_map(|near| Some([near + 1; 8])), any::<[u8; 8]>().prop_map(Some)];
         let rid = prop_oneof![Just(NONE), 0u32..3];
         (parent, time.clone(), time, (few(), few(), few()), rid, (any::<i32>(), 0usize..18, 0u16..3), 0u8..40).prop_map(
             |(parent, start_ns, end_ns, (name, resource, scope), rid, (kind, stage, group), length)| {
                 let (id, parent, stage) = (SpanId([0; 8]), parent.map(SpanId), Stage::ALL[stage]);
-                let row =
-                    Row { id, parent, start_ns, end_ns, name, resource, scope, body: 0, rid, kind, stage, group };
+                let row = Row { id, parent, start_ns, end_ns, name, resource, scope, body: 0, rid, kind, stage, group };
                 (row, length)
             },
         )

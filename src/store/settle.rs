@@ -1,8 +1,10 @@
 //! Bringing facts, standing and accounts up to date with what changed.
 
-use super::read::spans_of;
 use super::group::LARGE;
-use super::{Request, Standing, Store};
+use super::read::spans_of;
+use super::rollup::Rollup;
+use super::{Request, Rid, Standing, Store};
+use crate::lifecycle::account::{chunk, chunk_of, entry};
 use crate::lifecycle::assemble::{Input, Told, assemble};
 use crate::lifecycle::facts::{Facts, Marks, State};
 use crate::lifecycle::record::Record;
@@ -36,7 +38,7 @@ impl Store {
         for (set, mark) in [
             (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
             (shared_id, Marks::SHARED_ID),
-            (request.traces.iter().any(|slot| self.traces[*slot as usize].groups.len() > 1), Marks::SHARED_TRACE),
+            (request.traces.iter().any(|slot| self.traces[*slot as usize].is_shared()), Marks::SHARED_TRACE),
         ] {
             if set {
                 marks.set(mark);
@@ -77,7 +79,7 @@ impl Store {
         if !is_open {
             for slot in &request.traces {
                 let trace = &mut self.traces[*slot as usize];
-                if trace.rows.len() <= LARGE && !trace.groups.iter().any(|group| self.in_flight.contains(&group.key)) {
+                if trace.rows.len() <= LARGE && !trace.is_shared() {
                     trace.pack();
                 }
             }
@@ -121,13 +123,31 @@ impl Store {
     }
 }
 
-/// The bytes of a request beside its traces: itself, its place in the map, its facts and records.
+/// What a request costs in the maps that know it by its key: the store's own, which is a little more than half full as
+/// keys come in order, and those of requests in flight, ended, and shown.
+const PLACES: usize = 2 * size_of::<(RequestKey, Box<Request>)>() + 3 * size_of::<RequestKey>();
+
+/// The bytes of a request beside its traces: itself, its place in the maps, its id, its facts and records.
 fn size_of_request(request: &Request) -> usize {
-    size_of::<Request>()
-        + 64
+    let id = if request.rid.is_empty() {
+        0
+    } else {
+        chunk(16 + request.rid.len()) + entry::<(Rid, Vec<RequestKey>)>() + chunk_of::<RequestKey>(4)
+    };
+    let told = request.told.as_ref().map_or(0, |_| chunk_of::<Told>(1));
+    let aliases = request.aliases.len() * entry::<(RequestKey, RequestKey)>();
+    chunk_of::<Request>(1)
+        + PLACES
+        + id
+        + told
+        + aliases
+        + chunk_of::<u32>(request.traces.capacity())
+        + chunk_of::<RequestKey>(request.aliases.capacity())
+        + chunk_of::<Record>(request.records.capacity())
         + request.facts.heap_size()
+        + Rollup::size_for(&request.facts)
         + request.asked.size()
-        + request.records.iter().map(Record::size).sum::<usize>()
+        + request.records.iter().map(Record::heap_size).sum::<usize>()
 }
 
 fn count(standing: &mut Standing, facts: &Facts, add: bool) {

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use super::Rid;
 use super::rows::{self, Packed, Row, Rows};
+use crate::lifecycle::account::{chunk, chunk_of, entry};
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Stage;
@@ -22,7 +23,14 @@ pub struct Group {
     pub anchored: bool,
     /// The earliest start among them, for joins.
     pub start_ns: u64,
+    /// Its rows, in a trace of several groups; the only group of a trace has all of them.
+    pub rows: Vec<u32>,
+    /// Sums up which rows it has, and whose parents are there: the same sum, the same facts.
+    pub sum: u64,
 }
+
+/// The group of a row that came after its trace was grouped last.
+pub const UNGROUPED: u16 = u16::MAX;
 
 /// A trace.
 #[derive(Debug)]
@@ -33,7 +41,9 @@ pub struct Trace {
     packed: Packed,
     pub bodies: Vec<u8>,
     index: Option<Box<HashMap<SpanId, u32, foldhash::fast::RandomState>>>,
-    pub groups: Vec<Group>,
+    groups: Vec<Group>,
+    /// Which groups each request has, by key; empty while there is one group at most.
+    by_key: Vec<(RequestKey, u16)>,
     /// Request ids that logs have named for this trace before its spans did.
     pub hints: Vec<Rid>,
     /// Waiting to be grouped.
@@ -57,6 +67,7 @@ impl Trace {
             bodies: Vec::new(),
             index: None,
             groups: Vec::new(),
+            by_key: Vec::new(),
             hints: Vec::new(),
             dirty: false,
             grouped: 0,
@@ -127,9 +138,82 @@ impl Trace {
         }
     }
 
-    /// Keeps only the rows of other groups than `group`, with their bodies; for a trace shared by several requests.
-    /// `gone` is given the bytes of each body that goes, with its row.
-    pub fn remove_group(&mut self, group: u16, mut gone: impl FnMut(&Row, &[u8])) {
+    /// Its groups.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Whether several requests share it.
+    pub fn is_shared(&self) -> bool {
+        self.groups.len() > 1
+    }
+
+    /// Takes the groups away, to make others.
+    pub fn take_groups(&mut self) -> Vec<Group> {
+        self.by_key.clear();
+        std::mem::take(&mut self.groups)
+    }
+
+    /// Sets the groups that rows point to.
+    pub fn set_groups(&mut self, groups: Vec<Group>) {
+        self.groups = groups;
+        self.index_groups();
+    }
+
+    /// Makes the groups of one request those of another.
+    pub fn rename_groups(&mut self, from: RequestKey, into: RequestKey) {
+        for group in self.groups.iter_mut().filter(|group| group.key == from) {
+            group.key = into;
+        }
+        self.index_groups();
+    }
+
+    fn index_groups(&mut self) {
+        self.by_key.clear();
+        if !self.is_shared() {
+            return;
+        }
+        self.by_key.extend(self.groups.iter().enumerate().map(|(at, group)| (group.key, at as u16)));
+        self.by_key.sort_unstable();
+    }
+
+    /// The numbers of a request's groups.
+    fn numbers_of(&self, key: RequestKey) -> impl Iterator<Item = u16> {
+        let only = self.groups.first().filter(|group| !self.is_shared() && group.key == key).map(|_| 0);
+        let from = self.by_key.partition_point(|(other, _)| *other < key);
+        let listed = self.by_key[from..].iter().take_while(move |(other, _)| *other == key).map(|(_, number)| *number);
+        only.into_iter().chain(listed)
+    }
+
+    /// The groups of a request.
+    pub fn groups_of(&self, key: RequestKey) -> impl Iterator<Item = &Group> {
+        self.numbers_of(key).map(|number| &self.groups[usize::from(number)])
+    }
+
+    /// The rows of a request. Costs what it has, not what the trace has.
+    pub fn rows_of(&self, key: RequestKey) -> impl Iterator<Item = usize> {
+        let all = match &self.groups[..] {
+            [only] if only.key == key => 0..self.len(),
+            _ => 0..0,
+        };
+        let listed = self.groups_of(key).filter(|_| self.is_shared());
+        all.chain(listed.flat_map(|group| group.rows.iter().map(|row| *row as usize)))
+    }
+
+    /// Keeps only the rows of other requests than `key`, with their bodies; for a trace shared by several requests.
+    /// `gone` is given each row that goes, with the bytes of its body.
+    pub fn remove_request(&mut self, key: RequestKey, mut gone: impl FnMut(&Row, &[u8])) {
+        let numbers: Vec<u16> = self.numbers_of(key).collect();
+        numbers.into_iter().for_each(|number| self.remove_group(number, &mut gone));
+        self.groups.iter_mut().for_each(|group| group.rows.clear());
+        for (at, row) in self.rows.iter().enumerate() {
+            if let Some(group) = self.groups.get_mut(usize::from(row.group)) {
+                group.rows.push(at as u32);
+            }
+        }
+    }
+
+    fn remove_group(&mut self, group: u16, gone: &mut impl FnMut(&Row, &[u8])) {
         self.open();
         let old = std::mem::take(&mut self.rows);
         let bodies = std::mem::take(&mut self.bodies);
@@ -158,12 +242,16 @@ impl Trace {
     /// Bytes it takes.
     pub fn size(&self) -> usize {
         size_of::<Self>()
-            + self.rows.capacity() * size_of::<Row>()
+            + entry::<(TraceId, u32)>()
+            + chunk_of::<Row>(self.rows.capacity())
             + self.packed.size()
-            + self.bodies.capacity()
-            + self.index.as_ref().map_or(0, |index| index.capacity() * (size_of::<(SpanId, u32)>() + 2))
-            + self.groups.capacity() * size_of::<Group>()
-            + self.hints.capacity() * size_of::<Rid>()
+            + chunk(self.bodies.capacity())
+            + self.index.as_ref().map_or(0, |index| chunk_of::<(SpanId, u32)>(index.capacity() * 5 / 4))
+            + chunk_of::<Group>(self.groups.capacity())
+            + self.groups.iter().map(|group| chunk_of::<u32>(group.rows.capacity())).sum::<usize>()
+            + chunk_of::<(RequestKey, u16)>(self.by_key.capacity())
+            + chunk_of::<Rid>(self.hints.capacity())
+            + self.hints.iter().map(|hint| chunk(16 + hint.len())).sum::<usize>()
     }
 
     /// Control traffic between router and workers is no request (spec lifecycle-spans §6): whether this is all there is.

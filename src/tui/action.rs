@@ -7,6 +7,8 @@ use super::keys::Key;
 pub enum Place {
     /// The first screen.
     Live,
+    /// A pane that has the keys.
+    Pane,
     /// The request screen.
     Request,
     /// A long text.
@@ -23,8 +25,9 @@ pub enum Place {
 
 impl Place {
     /// Every place with its name.
-    pub const ALL: [(Self, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str); 8] = [
         (Self::Live, "first screen"),
+        (Self::Pane, "panes"),
         (Self::Request, "request screen"),
         (Self::Checks, "checks"),
         (Self::Reader, "long texts"),
@@ -39,6 +42,7 @@ impl Place {
 #[allow(missing_docs, reason = "the table says it")]
 pub enum Action {
     Open,
+    Pick,
     Filter,
     Pause,
     Sort,
@@ -46,6 +50,17 @@ pub enum Action {
     Follow,
     NextPart,
     PrevPart,
+    Zoom,
+    Shorter,
+    Longer,
+    Queue,
+    Selection,
+    Dispatch,
+    Streaming,
+    Requests,
+    Workers,
+    Sessions,
+    Story,
     Raw,
     Copy,
     CopyTrace,
@@ -109,44 +124,56 @@ macro_rules! actions {
 
 actions! {
     Open "open" ["Enter"] "open" "open the request; read the whole value; choose" in [Live Request Menu Checks];
+    Pick "pick" ["Enter"] "filter by it" "add what the cursor stands on to the filter" in [Pane];
     Accept "accept" ["Enter"] "keep" "keep the filter" in [FilterLine];
     Complete "complete" ["Tab"] "complete" "take the completion" in [FilterLine];
-    Filter "filter" ["/" "F3" "F4"] "filter" "edit the filter" in [Live];
+    Filter "filter" ["/" "F3" "F4"] "filter" "edit the filter" in [Live Pane];
     FilterBy "filter.by" ["="] "" "add the attribute's value to the filter" in [Request];
-    DropTerm "filter.drop" ["Backspace"] "" "take the filter's last term off" in [Live];
+    DropTerm "filter.drop" ["Backspace"] "" "take the filter's last term off" in [Live Pane];
     Clear "clear" ["C-u"] "clear" "empty the filter" in [FilterLine];
     Erase "erase" ["Backspace" "C-h"] "" "erase the character before" in [FilterLine];
     EraseNext "erase.next" ["Del"] "" "erase the character under the cursor" in [FilterLine];
     EraseWord "erase.word" ["C-w"] "" "erase the word before" in [FilterLine];
-    Pause "pause" ["p" "Space"] "pause" "freeze what is shown, or go on; data still comes in" in [Live Request];
+    Pause "pause" ["p" "Space"] "pause" "freeze what is shown, or go on; data still comes in" in [Live Request Pane];
     Sort "sort" ["s" "F6" ">"] "sort" "choose the column to sort by; the same one again turns it round; on the checks, the violated ones first" in [Live Checks];
     Reverse "reverse" ["S" "I"] "" "turn the order round" in [Live];
     Follow "follow" ["f"] "follow" "follow the first row, or hold the chosen request" in [Live];
-    NextPart "next.part" ["Tab"] "part" "go to the next part" in [Request];
-    PrevPart "previous.part" ["S-Tab"] "" "go to the part before" in [Request];
-    Left "fold" ["←" "h" "-"] "fold" "fold the span, or go to its parent; in a text, one left" in [Request FilterLine];
-    Right "unfold" ["→" "l" "+"] "" "unfold the span; in a text, one right" in [Request FilterLine];
+    NextPart "next.part" ["Tab"] "pane" "go to the next pane or part" in [Live Pane Request];
+    PrevPart "previous.part" ["S-Tab"] "" "go to the pane or part before" in [Live Pane Request];
+    Left "fold" ["←" "h" "-"] "" "fold the span, or go to its parent; in a pane or text, one left" in [Request FilterLine Pane];
+    Right "unfold" ["→" "l" "+"] "" "unfold the span; in a pane or text, one right" in [Request FilterLine Pane];
+    Zoom "zoom" ["z"] "zoom" "give the pane or the list the whole screen, or take it back" in [Live Pane];
+    Shorter "window.shorter" ["["] "" "look back less far: 5 m, 1 m, 10 s" in [Live Pane];
+    Longer "window.longer" ["]"] "window" "look back farther" in [Live Pane];
+    Queue "pane.queue" ["1"] "" "the queue" in [Live Pane];
+    Selection "pane.selection" ["2"] "" "the router's choices" in [Live Pane];
+    Dispatch "pane.dispatch" ["3"] "" "attempts, results, migrations, admissions" in [Live Pane];
+    Streaming "pane.streaming" ["4"] "" "streams and who left when" in [Live Pane];
+    Requests "pane.requests" ["5"] "" "the request list" in [Live Pane];
+    Workers "pane.workers" ["w" "6"] "workers" "workers and their ranks" in [Live Pane];
+    Sessions "pane.sessions" ["a" "7"] "sessions" "agent sessions" in [Live Pane];
+    Story "story" ["t"] "story" "read the request's whole story" in [Request];
     Raw "raw" ["v"] "raw" "show the span as OTLP JSON; of a check, its latest violation whole" in [Request Checks];
     Copy "copy" ["y"] "copy id" "copy the request id; in a long text, the text" in [Live Request Reader];
     CopyTrace "copy.trace" ["Y"] "" "copy the trace id" in [Live Request];
     CopySpan "copy.span" ["u"] "" "copy the span id" in [Request];
-    Checks "checks" ["c" "K"] "checks" "what the checks say: of all requests, on a request of this one" in [Live Request];
+    Checks "checks" ["c" "K"] "checks" "what the checks say: of all requests, on a request of this one" in [Live Request Pane];
     Notices "notices" ["!"] "" "read the notices: bad input, odd paths" in [Live];
-    Up "up" ["↑" "k"] "" "one up" in [Live Request Checks Reader Menu Help FilterLine];
-    Down "down" ["↓" "j"] "" "one down" in [Live Request Checks Reader Menu Help FilterLine];
-    HalfUp "half.up" ["C-u"] "" "half a screen up" in [Live Request Checks Reader Help];
-    HalfDown "half.down" ["C-d"] "" "half a screen down" in [Live Request Checks Reader Help];
-    PageUp "page.up" ["PgUp" "C-b"] "" "a screen up" in [Live Request Checks Reader Menu Help];
-    PageDown "page.down" ["PgDn" "C-f"] "" "a screen down" in [Live Request Checks Reader Menu Help];
-    Top "top" ["g" "Home"] "" "to the top" in [Live Request Checks Reader Menu Help FilterLine];
-    Bottom "bottom" ["G" "End"] "" "to the bottom" in [Live Request Checks Reader Menu Help FilterLine];
+    Up "up" ["↑" "k"] "" "one up" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Down "down" ["↓" "j"] "" "one down" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    HalfUp "half.up" ["C-u"] "" "half a screen up" in [Live Request Checks Reader Help Pane];
+    HalfDown "half.down" ["C-d"] "" "half a screen down" in [Live Request Checks Reader Help Pane];
+    PageUp "page.up" ["PgUp" "C-b"] "" "a screen up" in [Live Request Checks Reader Menu Help Pane];
+    PageDown "page.down" ["PgDn" "C-f"] "" "a screen down" in [Live Request Checks Reader Menu Help Pane];
+    Top "top" ["g" "Home"] "" "to the top" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Bottom "bottom" ["G" "End"] "" "to the bottom" in [Live Request Checks Reader Menu Help FilterLine Pane];
     NextRequest "next" ["n"] "next" "the next request of the list" in [Request];
     PrevRequest "previous" ["N"] "" "the request before it in the list" in [Request];
-    Help "help" ["?" "F1"] "help" "all keys" in [Live Request Checks Reader Menu];
-    Back "back" ["Esc"] "back" "close one level; on the first screen, take the filter off" in [Live Request Checks Reader Menu Help FilterLine];
-    Redraw "redraw" ["C-l"] "" "draw everything anew" in [Live Request Checks Reader Menu Help FilterLine];
-    Suspend "suspend" ["C-z"] "" "stop, until fg" in [Live Request Checks Reader Menu Help FilterLine];
-    Quit "quit" ["q" "F10" "C-c"] "quit" "end the program" in [Live Request Checks Reader Menu Help FilterLine];
+    Help "help" ["?" "F1"] "help" "all keys" in [Live Request Checks Reader Menu Pane];
+    Back "back" ["Esc"] "back" "close one level; on the first screen, leave the pane, then take the filter off" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Redraw "redraw" ["C-l"] "" "draw everything anew" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Suspend "suspend" ["C-z"] "" "stop, until fg" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Quit "quit" ["q" "F10" "C-c"] "quit" "end the program" in [Live Request Checks Reader Menu Help FilterLine Pane];
 }
 
 impl Action {

@@ -19,7 +19,8 @@ use super::layers::live::Live;
 use super::layers::{Command, Env, Layer, Scene};
 use super::panes::footer;
 use super::screen::Screen;
-use super::theme::Theme;
+use super::theme::{Signs, Theme};
+use super::widgets::ascii::in_ascii;
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
@@ -89,6 +90,10 @@ pub struct Look<'a> {
     pub pin: Option<RequestKey>,
     /// The filter in force.
     pub filter: &'a Filter,
+    /// Length of the window, nanoseconds; `None` for everything.
+    pub window_ns: Option<u64>,
+    /// The moment at which what is shown was frozen, nanoseconds since the epoch.
+    pub frozen_ns: Option<u64>,
 }
 
 /// What the loop needs of its terminal beside drawing.
@@ -201,7 +206,8 @@ impl<'a> App<'a> {
     /// Lets the top layer act on the data, then does what it asks for.
     fn with_top(&mut self, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        hub.look(&Look { now_ns, pin, filter: &filter }, &mut |live, vitals| {
+        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
             let Some(mut top) = self.layers.pop() else { return };
             // Several keys in one frame: each finds what the one before made.
             if self.stale {
@@ -231,6 +237,7 @@ impl<'a> App<'a> {
                 Ok(filter) => (self.env.filter, self.env.unread) = (filter, None),
                 Err(problem) => self.env.unread = Some((text, problem)),
             },
+            Command::Window(window) => self.env.window = window,
             Command::Sort(sort) => self.layers.iter_mut().for_each(|layer| layer.sort(sort)),
             Command::Pause if self.frozen.is_some() => self.frozen = None,
             Command::Pause => {
@@ -262,7 +269,8 @@ impl<'a> App<'a> {
         if self.message.as_ref().is_some_and(|(_, until)| now_ns >= *until) {
             self.message = None;
         }
-        hub.look(&Look { now_ns, pin, filter: &filter }, &mut |live, vitals| {
+        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
             self.meter.sample(live.counts().spans_received, now_ns);
             let pace = match &self.frozen {
                 Some(frozen) => Pace::Paused { newer: frozen.newer(live) },
@@ -276,7 +284,8 @@ impl<'a> App<'a> {
             }
             self.env.now_ns = self.frozen.as_ref().map_or(now_ns, |frozen| frozen.at_ns);
             let mut layers = std::mem::take(&mut self.layers);
-            let top = self.scene(live, vitals, |scene| header(scene.data, vitals, &self.meter, pace, now_ns));
+            let top = self
+                .scene(live, vitals, |scene| header(scene.data, vitals, &self.meter, pace, scene.env.window, now_ns));
             self.env.header = top;
             self.scene(live, vitals, |scene| layers.iter_mut().for_each(|layer| layer.refresh(scene)));
             self.layers = layers;
@@ -299,6 +308,9 @@ impl<'a> App<'a> {
             let last = Rect { y: area.bottom() - 1, height: 1, ..area };
             super::layers::clear(buf, last);
             footer::draw(buf, last, place, message, &self.theme);
+        }
+        if self.theme.signs() == Signs::Ascii {
+            in_ascii(buf);
         }
     }
 

@@ -73,8 +73,14 @@ impl Hub for Shared {
         vitals.last_arrival_ns = (store.arrived_ns() > 0).then(|| store.arrived_ns());
         store.pin(look.pin);
         store.refresh(look.now_ns);
-        store.look(look.filter.query(), None, look.now_ns);
-        store.refresh_lens(look.now_ns);
+        match look.frozen_ns {
+            Some(_) if !store.lens().is_held() => store.hold(),
+            Some(_) => {}
+            None => store.release(),
+        }
+        let until_ns = look.frozen_ns.unwrap_or(look.now_ns);
+        store.look(look.filter.query(), look.window_ns, until_ns);
+        store.refresh_lens(until_ns);
         see(&*store, &vitals);
     }
 }
@@ -87,7 +93,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     fn look(shared: &Shared, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
-        shared.look(&Look { now_ns: 1, pin: None, filter: &Filter::default() }, see);
+        shared.look(&Look { now_ns: 1, pin: None, filter: &Filter::default(), window_ns: None, frozen_ns: None }, see);
     }
 
     #[test]

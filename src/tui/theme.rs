@@ -42,6 +42,17 @@ impl Role {
 pub struct Theme {
     tones: [Style; Tone::ALL.len()],
     roles: [Style; Role::ALL.len()],
+    signs: Signs,
+}
+
+/// Which signs a terminal can show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Signs {
+    /// Frames, blocks, braille.
+    #[default]
+    Unicode,
+    /// Letters and marks of ASCII in their place.
+    Ascii,
 }
 
 #[derive(Deserialize)]
@@ -118,7 +129,7 @@ impl Theme {
             let look = looks.get(role).ok_or_else(|| format!("theme: the role {role} is missing"))?;
             look.style(&palette).map_err(|error| format!("theme: role {role}: {error}"))
         };
-        let mut theme = Self { tones: Default::default(), roles: Default::default() };
+        let mut theme = Self { tones: Default::default(), roles: Default::default(), signs: Signs::default() };
         for (slot, (_, name)) in theme.tones.iter_mut().zip(Tone::ALL) {
             *slot = style(name)?;
         }
@@ -135,6 +146,17 @@ impl Theme {
             (style.fg, style.bg) = (None, None);
         }
         self
+    }
+
+    /// The same with these signs.
+    #[must_use]
+    pub fn with_signs(self, signs: Signs) -> Self {
+        Self { signs, ..self }
+    }
+
+    /// Which signs it uses.
+    pub fn signs(&self) -> Signs {
+        self.signs
     }
 
     /// The look of a tone.

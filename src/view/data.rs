@@ -2,6 +2,7 @@
 //!
 //! Owns: the seam between screens and store, and the frozen view. Keeps out: locking and time (`tui`).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::filter::Filter;
@@ -9,6 +10,7 @@ use crate::checks::Answers;
 use crate::lifecycle::facts::{Facts, State};
 use crate::lifecycle::request::{RequestKey, RequestView};
 use crate::query::Query;
+use crate::store::rollup::Rollup;
 use crate::store::{Checked, Counts, Standing, Store};
 
 /// What screens read.
@@ -28,6 +30,8 @@ pub trait Data {
         let _ = filter;
         None
     }
+    /// The numbers of the requests that pass the filter within the window.
+    fn seen(&self) -> Seen<'_>;
     /// The facts of a request; follows joins.
     fn facts(&self, key: RequestKey) -> Option<&Facts>;
     /// The whole request; follows joins.
@@ -46,6 +50,22 @@ pub trait Data {
 pub struct Passing<'a> {
     /// How many there are.
     pub len: usize,
+    /// Whether every request has been asked.
+    pub whole: bool,
+    /// Whether a window leaves requests out that the filter does not.
+    pub windowed: bool,
+    /// The requests, newest first.
+    pub newest: Box<dyn Iterator<Item = RequestKey> + 'a>,
+}
+
+/// See [`Data::seen`].
+pub struct Seen<'a> {
+    /// The numbers.
+    pub rollup: Cow<'a, Rollup>,
+    /// Length of the window, nanoseconds; `None` for everything.
+    pub window_ns: Option<u64>,
+    /// Its end, nanoseconds since the epoch.
+    pub until_ns: u64,
     /// Whether every request has been asked.
     pub whole: bool,
     /// The requests, newest first.
@@ -70,8 +90,19 @@ impl Data for Store {
     }
     fn passing(&self, filter: &Filter) -> Option<Passing<'_>> {
         let lens = self.lens();
-        let same = lens.query() == filter.query() && lens.window_ns().is_none();
-        same.then(|| Passing { len: lens.len(), whole: lens.is_whole(), newest: Box::new(lens.members().rev()) })
+        let (whole, windowed) = (lens.is_whole(), lens.window_ns().is_some());
+        let passing = || Passing { len: lens.len(), whole, windowed, newest: Box::new(lens.members().rev()) };
+        (lens.query() == filter.query()).then(passing)
+    }
+    fn seen(&self) -> Seen<'_> {
+        let lens = self.lens();
+        Seen {
+            rollup: Cow::Borrowed(lens.rollup()),
+            window_ns: lens.window_ns(),
+            until_ns: lens.until_ns(),
+            whole: lens.is_whole(),
+            newest: Box::new(lens.members().rev()),
+        }
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {
         self.facts(key)
@@ -159,6 +190,12 @@ impl Data for FrozenData<'_> {
     }
     fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_> {
         Box::new(self.frozen.keys.iter().filter_map(|key| Some((*key, self.facts(*key)?))))
+    }
+    fn passing(&self, filter: &Filter) -> Option<Passing<'_>> {
+        self.now.passing(filter)
+    }
+    fn seen(&self) -> Seen<'_> {
+        self.now.seen()
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {
         self.frozen.facts.get(&key).or_else(|| self.now.facts(key))

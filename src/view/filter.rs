@@ -58,6 +58,11 @@ pub fn with_attribute(text: &str, key: &str, value: &str) -> String {
     query::append_term(text, query::Name::Attribute(key), query::Op::Is, value)
 }
 
+/// The filter's text with a term of the filter language added.
+pub fn with_term(text: &str, term: &str) -> String {
+    query::append(text, term)
+}
+
 /// The filter's text without its last term.
 pub fn without_last(text: &str) -> String {
     query::drop_last_term(text)

@@ -1,8 +1,9 @@
 //! Requests built by hand, for the tests of views and screens: a small store without ingest.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::data::Data;
+use super::data::{Data, Seen};
 use crate::checks::Answers;
 use crate::lifecycle::body::{Attr, Code, Head, Pieces, Writer};
 use crate::lifecycle::catalogue::Field;
@@ -14,6 +15,7 @@ use crate::lifecycle::record::Record;
 use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
 use crate::lifecycle::stage::*;
 use crate::query::{OnDemand, Query};
+use crate::store::rollup::Rollup;
 use crate::store::{Checked, Counts, Standing};
 
 pub const MS: u64 = 1_000_000;
@@ -107,6 +109,8 @@ pub struct Fixture {
     order: Vec<RequestKey>,
     pub version: u64,
     pub counts: Counts,
+    /// The numbers as they were when it was held.
+    held: Option<Rollup>,
     checked: Checked,
 }
 
@@ -120,6 +124,7 @@ impl Default for Fixture {
             requests: HashMap::new(),
             order: Vec::new(),
             version: 1,
+            held: None,
             counts: Counts::default(),
             checked: Checked::default(),
         }
@@ -133,6 +138,21 @@ impl Fixture {
         self.requests.insert(key, Request { facts, ..Request::default() });
         self.version += 1;
         key
+    }
+
+    fn rollup(&self) -> Rollup {
+        let mut rollup = Rollup::default();
+        self.requests.values().for_each(|request| rollup.add(&request.facts));
+        rollup
+    }
+
+    /// Holds the numbers of its panes, or lets them go on.
+    pub fn hold(&mut self, held: bool) {
+        if held && self.held.is_none() {
+            self.held = Some(self.rollup());
+        } else if !held {
+            self.held = None;
+        }
     }
 
     pub fn facts_mut(&mut self, key: RequestKey) -> &mut Facts {
@@ -223,6 +243,11 @@ impl Data for Fixture {
     }
     fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_> {
         Box::new(self.order.iter().rev().map(|key| (*key, &self.requests[key].facts)))
+    }
+    fn seen(&self) -> Seen<'_> {
+        let newest = Box::new(self.order.iter().rev().copied());
+        let rollup = self.held.as_ref().map_or_else(|| Cow::Owned(self.rollup()), Cow::Borrowed);
+        Seen { rollup, window_ns: None, until_ns: NOW, whole: true, newest }
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {
         self.requests.get(&key).map(|request| &request.facts)

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use super::data::Data;
+use super::window::Window;
 use super::{Line, Piece, Tone, format};
 use crate::store::Counts;
 
@@ -139,7 +140,7 @@ pub enum Pace {
 }
 
 /// Builds the header.
-pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, now_ns: u64) -> Header {
+pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, window: Window, now_ns: u64) -> Header {
     let (counts, standing, (held, limit)) = (data.counts(), data.standing(), data.memory());
     let mut parts = vec![Part {
         rank: 0,
@@ -183,10 +184,15 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, now_n
         add(3, long, vec![Piece::new(format!("!{count}"), Tone::Warn)], false);
     }
     match pace {
-        Pace::Live => add(1, vec![Piece::new("LIVE", Tone::Good)], vec![Piece::new("LIVE", Tone::Good)], true),
+        Pace::Live => {
+            let long = vec![Piece::new("LIVE ", Tone::Good), Piece::plain(window.word())];
+            add(1, long.clone(), long, true);
+        }
         Pace::Paused { newer } => {
-            let long = vec![Piece::new("PAUSED", Tone::Warn), Piece::dim(format!(" {} since", format::count(newer)))];
-            add(1, long, vec![Piece::new("PAUSED", Tone::Warn)], true);
+            let short = vec![Piece::new("PAUSED ", Tone::Warn), Piece::plain(window.word())];
+            let mut long = short.clone();
+            long.push(Piece::dim(format!(" {} since", format::count(newer))));
+            add(1, long, short, true);
         }
     }
     let last = vitals.last_arrival_ns.map_or("nothing yet".into(), format::clock);

@@ -66,10 +66,11 @@ impl Index {
     /// Brings the index up to date when it is worth it; `clock` measures what that costs.
     pub fn refresh(&mut self, data: &dyn Data, filter: &Filter, sort: Sort, now_ns: u64, clock: &dyn Fn() -> u64) {
         let passing = data.passing(filter);
+        let windowed = passing.as_ref().is_some_and(|passing| passing.windowed);
         self.asking = passing.as_ref().is_some_and(|passing| !passing.whole);
         if sort.is_newest_first()
             && let Some((order, len)) = match &passing {
-                _ if filter.is_empty() => Some((Order::All, data.standing().total as usize)),
+                _ if filter.is_empty() && !windowed => Some((Order::All, data.standing().total as usize)),
                 Some(passing) => Some((Order::Passing, passing.len)),
                 None => None,
             }

@@ -70,7 +70,9 @@ fn main() {
     ];
     let asked: [Group; 1] = [("flood", flood::lines)];
     println!("{:<38} {:>20} {:>24} {:>7} {:>7}  met", "what", "measured", "reference", "ratio", "budget");
-    let usual = usual.iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted.as_str())));
+    let usual = usual
+        .iter()
+        .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted.as_str())));
     let asked = asked.iter().filter(|(name, _)| wanted.iter().any(|wanted| name == wanted));
     for (_, lines) in usual.chain(asked) {
         for line in lines() {

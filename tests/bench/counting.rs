@@ -62,6 +62,7 @@ pub fn stop() {
 /// Resident memory of this process, bytes.
 pub fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<usize>().ok());
     kib.unwrap_or(0) * 1024
 }

@@ -88,8 +88,11 @@ impl Sink for Straight {
 
 pub fn lines() -> Vec<Line> {
     let text = fixture("dev-sim.traces.jsonl");
-    let captured: Vec<Value> =
-        text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| serde_json::from_slice(line).unwrap()).collect();
+    let captured: Vec<Value> = text
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     for copy in 1..=COPIES {
         file.write_all(fresh(&captured, copy).as_bytes()).unwrap();

@@ -27,7 +27,12 @@ const HUGE: usize = 500_000;
 const ORPHANS: usize = 200_000;
 
 /// One span after another out of the captures, changed by `change`, in messages of 500.
-fn send(intake: &Intake, pattern: &[ExportTraceServiceRequest], count: usize, change: impl Fn(u64, &mut opentelemetry_proto::tonic::trace::v1::Span)) {
+fn send(
+    intake: &Intake,
+    pattern: &[ExportTraceServiceRequest],
+    count: usize,
+    change: impl Fn(u64, &mut opentelemetry_proto::tonic::trace::v1::Span),
+) {
     let mut sent = 0u64;
     let mut copy = 0;
     while (sent as usize) < count {
@@ -104,13 +109,20 @@ pub fn lines() -> Vec<Line> {
     let (mut times, highest) = typist.join().unwrap();
     let store = store.lock();
     let counts = store.counts();
-    assert_eq!(counts.spans_received, counts.spans_kept + counts.spans_duplicate + counts.spans_refused + counts.spans_shed);
+    assert_eq!(
+        counts.spans_received,
+        counts.spans_kept + counts.spans_duplicate + counts.spans_refused + counts.spans_shed
+    );
     assert_eq!(counts.spans_kept, counts.spans_evicted + store.spans().count() as u64);
     assert!(store.memory() <= LIMIT);
     let mib = |bytes: usize| bytes.saturating_sub(before) >> 20;
     eprintln!(
         "flood: resident beyond the start: after the requests {} MiB, after the huge trace {} MiB, highest {} MiB; accounted {} MiB; shed {}",
-        mib(after_requests), mib(after_huge), mib(highest), store.memory() >> 20, counts.spans_shed
+        mib(after_requests),
+        mib(after_huge),
+        mib(highest),
+        store.memory() >> 20,
+        counts.spans_shed
     );
     vec![
         Line {
@@ -121,6 +133,11 @@ pub fn lines() -> Vec<Line> {
             budget: 1.4,
             stretch: 1.15,
         },
-        within("flood: slowest key to frame", quantile(&mut times, 1.0), Duration::from_millis(300), Duration::from_millis(100)),
+        within(
+            "flood: slowest key to frame",
+            quantile(&mut times, 1.0),
+            Duration::from_millis(300),
+            Duration::from_millis(100),
+        ),
     ]
 }

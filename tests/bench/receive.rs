@@ -133,10 +133,7 @@ async fn send(protocol: Protocol, grpc: SocketAddr, http: SocketAddr, messages: 
 }
 
 /// Sends one export request in its encoded form.
-pub async fn export(
-    client: &mut tonic::client::Grpc<tonic::transport::Channel>,
-    message: Bytes,
-) -> Result<(), Status> {
+pub async fn export(client: &mut tonic::client::Grpc<tonic::transport::Channel>, message: Bytes) -> Result<(), Status> {
     client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
     let path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export".parse().unwrap();
     client.unary(tonic::Request::new(message), path, Raw).await.map(drop)

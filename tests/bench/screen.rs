@@ -72,9 +72,11 @@ pub fn lines() -> Vec<Line> {
     let counted = counting::in_use();
     counting::stop();
     let grown = counting::resident().saturating_sub(resident);
-    for (name, bytes) in
-        [("bytes a span, accounted", store.memory()), ("bytes a span, allocated", counted), ("bytes a span, resident", grown)]
-    {
+    for (name, bytes) in [
+        ("bytes a span, accounted", store.memory()),
+        ("bytes a span, allocated", counted),
+        ("bytes a span, resident", grown),
+    ] {
         lines.push(Line {
             name: name.into(),
             measured: format!("{} B", bytes / kept),

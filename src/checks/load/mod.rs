@@ -278,3 +278,93 @@ fn tokens(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         format!("counts {} tokens for {session}, expected equal counts", unequal.join(", "))
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Scene, violates};
+    use super::super::{Answer, CheckId, Moment, Nothing, Surroundings};
+    use super::*;
+
+    struct Generator(LoadRecord);
+
+    impl Surroundings for Generator {
+        fn load(&self, x_request_id: &str) -> Option<&LoadRecord> {
+            (x_request_id == self.0.x_request_id).then_some(&self.0)
+        }
+    }
+
+    fn saw(seen: Seen, completion: Option<u64>) -> Generator {
+        let usage = Usage { prompt: Some(33), completion, cached: None };
+        Generator(LoadRecord { x_request_id: "x".into(), phase: "profiling".into(), seen, usage, end_ns: None })
+    }
+
+    fn scene() -> Scene {
+        Scene::aggregated().set("http-request", "x_request_id", "x")
+    }
+
+    fn ask(scene: &Scene, around: &dyn Surroundings, id: &str) -> (Answer, super::super::Answers) {
+        let answers = scene.answers(around, Moment::Settled);
+        (answers.of(CheckId::of(id).unwrap()), answers)
+    }
+
+    #[test]
+    fn count_is_the_runs() {
+        assert_eq!(ask(&scene(), &Nothing, "load.count").0, Answer::Unknown(Why::WholeRun));
+    }
+
+    #[test]
+    fn request() {
+        let id = "load.request";
+        assert_eq!(ask(&scene(), &saw(Seen::Success, Some(8)), id).0, Answer::Holds);
+        let (answer, answers) = ask(&scene(), &saw(Seen::Code(529), None), id);
+        violates(answer, &answers, id, Level::Error, "ended success, the load generator's x rejected (529)");
+        let (answer, answers) = ask(&scene(), &saw(Seen::Cancelled, None), id);
+        assert_eq!(answer, Answer::Holds);
+        assert!(answers.findings().iter().any(|finding| finding.message.contains("race")));
+        assert_eq!(ask(&scene(), &Nothing, id).0, Answer::Unknown(Why::NotCompared));
+        let rootless = scene().lose("request.lifecycle");
+        assert_eq!(ask(&rootless, &saw(Seen::Success, None), id).0, Answer::Unknown(Why::NoRoot));
+    }
+
+    #[test]
+    fn tokens() {
+        let id = "load.tokens";
+        assert_eq!(ask(&scene(), &saw(Seen::Success, Some(8)), id).0, Answer::Holds);
+        let (answer, answers) = ask(&scene(), &saw(Seen::Success, Some(9)), id);
+        violates(answer, &answers, id, Level::Error, "counts 8 output (the load generator 9) tokens");
+        assert_eq!(ask(&scene(), &Nothing, id).0, Answer::Unknown(Why::NotCompared));
+        assert_eq!(ask(&scene(), &saw(Seen::Cancelled, None), id).0, Answer::Unknown(Why::NotHere));
+    }
+
+    #[test]
+    fn the_table_of_the_spec() {
+        use Verdict::{Agree, Disagree, Named};
+        let judged = |seen: Seen, completion, root: Option<Outcome>| {
+            let facts = root.map(|root| Facts { outcome: Some(root), ..Facts::default() });
+            judge(&saw(seen, completion).0, facts.as_ref())
+        };
+        let (success, cancelled) = (Some(Outcome::Success), Some(Outcome::Cancelled));
+        let (rejected, timed_out) = (Some(Outcome::Rejected), Some(Outcome::TimedOut));
+        for (seen, completion, root, expected) in [
+            (Seen::Success, Some(3), success, Agree),
+            (Seen::Success, None, timed_out, Named(Class::BrokenAfter200)),
+            (Seen::Success, None, rejected, Named(Class::BrokenAfter200)),
+            (Seen::Success, Some(3), rejected, Disagree),
+            (Seen::Cancelled, None, cancelled, Agree),
+            (Seen::Cancelled, None, success, Named(Class::Race)),
+            (Seen::Cancelled, None, None, Named(Class::NeverReached)),
+            (Seen::Cancelled, None, rejected, Disagree),
+            (Seen::Code(404), None, rejected, Agree),
+            (Seen::Code(503), None, rejected, Agree),
+            (Seen::Code(529), None, success, Disagree),
+            (Seen::Code(504), None, timed_out, Agree),
+            (Seen::ClientTimeout, None, cancelled, Named(Class::ClientTimeout)),
+            (Seen::Invalid, None, rejected, Agree),
+            (Seen::Invalid, None, Some(Outcome::Failed), Agree),
+            (Seen::Refused, None, None, Named(Class::NeverReached)),
+            (Seen::Success, Some(3), None, Disagree),
+        ] {
+            assert_eq!(judged(seen.clone(), completion, root), expected, "{seen:?} {root:?}");
+        }
+    }
+}

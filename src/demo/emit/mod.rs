@@ -6,7 +6,7 @@
 mod frontend;
 mod record;
 mod router;
-mod span;
+pub(super) mod span;
 mod worker;
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,10 +21,11 @@ use prost::Message;
 
 use crate::lifecycle::stage::{Mode, Stage};
 
+use super::fault::{Fault, Faults, Telling};
 use super::ledger::{Ledger, RequestTruth, Witness};
 use super::sim::chance::Chance;
 use super::sim::request::{Ident, Request};
-use super::{Delivery, Signal};
+use super::{Delivery, Settings, Signal};
 pub use frontend::Ending;
 pub use worker::{Leaving, WorkerEnd};
 
@@ -54,6 +55,7 @@ struct Item<T> {
 struct Open {
     begun: bool,
     outstanding: u32,
+    fault: Fault,
     truth: Option<Box<RequestTruth>>,
 }
 
@@ -65,20 +67,22 @@ pub struct Emitter {
     processes: Vec<Process>,
     seq: u64,
     open: HashMap<u64, Open>,
+    faults: Option<Faults>,
     /// What has been handed over.
     pub ledger: Ledger,
 }
 
 impl Emitter {
     /// Exporters without processes.
-    pub fn new(seed: u64, mode: Mode, model: &str) -> Self {
+    pub fn new(settings: &Settings, model: &str) -> Self {
         Self {
-            mode,
+            mode: settings.mode,
             model: model.to_owned(),
-            chance: Chance::new(seed, 2),
+            chance: Chance::new(settings.seed, 2),
             processes: Vec::new(),
             seq: 0,
             open: HashMap::new(),
+            faults: (!settings.faults.is_empty()).then(|| Faults::new(&settings.faults, settings.seed)),
             ledger: Ledger::default(),
         }
     }
@@ -197,14 +201,32 @@ impl Emitter {
     fn close_if_whole(&mut self, request: u64) {
         if let Some(open) = self.open.get_mut(&request)
             && open.outstanding == 0
-            && let Some(truth) = open.truth.take()
+            && let Some(mut truth) = open.truth.take()
         {
+            if let Some(kind) = open.fault.kind() {
+                truth.fault = Some(kind.name);
+                self.ledger.injected(kind, &truth.request_id);
+            }
             self.open.remove(&request);
             self.ledger.finish(*truth);
         }
     }
 
-    fn push_span(&mut self, process: usize, truth: &mut RequestTruth, number: u64, span: Span, witness: Witness) {
+    /// Every span passes here: where faults are injected, and where it is kept for its process's next flush.
+    fn push_span(&mut self, process: usize, truth: &mut RequestTruth, number: u64, mut span: Span, witness: Witness) {
+        if let Some(faults) = &self.faults {
+            let service = self.processes[process].service;
+            let fault = &mut self.open.entry(number).or_default().fault;
+            match faults.span(fault, number, &mut span, (&witness, truth), service) {
+                Telling::Once => {}
+                Telling::Never => return,
+                Telling::And(more) => self.keep_span(process, truth, number, *more, Witness::Other),
+            }
+        }
+        self.keep_span(process, truth, number, span, witness);
+    }
+
+    fn keep_span(&mut self, process: usize, truth: &mut RequestTruth, number: u64, span: Span, witness: Witness) {
         truth.spans += 1;
         truth.lifecycle_spans += u32::from(Stage::of(&span.name).is_lifecycle());
         self.open.entry(number).or_default().outstanding += 1;
@@ -213,7 +235,33 @@ impl Emitter {
         self.processes[process].spans.insert(key, Item { body: span, request: number, witness });
     }
 
-    fn push_log(&mut self, process: usize, number: u64, scope: &'static str, log: LogRecord, witness: Witness) {
+    /// Every log passes here, likewise.
+    fn push_log(
+        &mut self,
+        process: usize,
+        (number, truth): (u64, &RequestTruth),
+        scope: &'static str,
+        mut log: LogRecord,
+        witness: Witness,
+    ) {
+        if let (Some(faults), Some(payload)) = (&self.faults, record::payload(&mut log, &witness)) {
+            let fault = &mut self.open.entry(number).or_default().fault;
+            match faults.end(fault, number, payload, (&witness, truth)) {
+                Telling::Once => {}
+                Telling::Never => return,
+                Telling::And(more) => {
+                    let mut again = log.clone();
+                    if let Some(payload) = record::payload(&mut again, &witness) {
+                        *payload = more;
+                    }
+                    self.keep_log(process, number, scope, again, Witness::Other);
+                }
+            }
+        }
+        self.keep_log(process, number, scope, log, witness);
+    }
+
+    fn keep_log(&mut self, process: usize, number: u64, scope: &'static str, log: LogRecord, witness: Witness) {
         self.open.entry(number).or_default().outstanding += 1;
         self.seq += 1;
         let key = (log.observed_time_unix_nano, self.seq);

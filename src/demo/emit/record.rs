@@ -17,6 +17,18 @@ use super::span::{flag, number, text};
 
 const SCHEMA: &str = "dynamo.request.trace.v1";
 
+/// The payload of a `request_end` record.
+pub(super) fn payload<'a>(log: &'a mut LogRecord, witness: &Witness) -> Option<&'a mut String> {
+    if !matches!(witness, Witness::RequestEnd { .. }) {
+        return None;
+    }
+    let attribute = log.attributes.iter_mut().find(|attribute| attribute.key == "payload")?;
+    match attribute.value.as_mut()?.value.as_mut()? {
+        Value::StringValue(payload) => Some(payload),
+        _ => None,
+    }
+}
+
 impl Request {
     /// Milliseconds between two tokens on average, of an answer that ended at `end_ns`.
     pub(super) fn itl_ms(&self, end_ns: u64) -> Option<f64> {
@@ -85,7 +97,7 @@ impl Emitter {
             event_name: format!("event /opt/dynamo/lib/{}:{line}", METRICS.file),
             ..LogRecord::default()
         };
-        self.push_log(0, request.ident.number, METRICS.module, log, witness);
+        self.push_log(0, (request.ident.number, &request.truth), METRICS.module, log, witness);
     }
 
     /// A `router_selection` record.
@@ -205,6 +217,6 @@ impl Emitter {
             ],
             ..LogRecord::default()
         };
-        self.push_log(0, request.ident.number, "dynamo.request_trace", log, witness);
+        self.push_log(0, (request.ident.number, &request.truth), "dynamo.request_trace", log, witness);
     }
 }

@@ -132,7 +132,7 @@ impl World {
             next_request: 0,
             pools: Vec::new(),
             workers: Vec::new(),
-            out: Emitter::new(settings.seed, settings.mode, "meta-llama/Llama-3.1-8B-Instruct"),
+            out: Emitter::new(settings, "meta-llama/Llama-3.1-8B-Instruct"),
         };
         world.out.start("dynamo-frontend", "frontend-0".to_owned());
         world.clocks(0);

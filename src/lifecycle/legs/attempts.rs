@@ -62,7 +62,9 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
 /// The base layout has `request.dispatch` below the worker's operation, without fields of its own: no attempt.
 fn is_worker_side(spans: &[SpanView<'_>], span: &SpanView<'_>) -> bool {
     matches!(span.up, Up::At(parent) if spans[parent as usize].stage == Stage::Operation)
-        || span.text(Field::Component) == "worker"
+        || (span.text(Field::Component) == "worker"
+            && span.get(Field::DispatchPhase).is_none()
+            && span.get(Field::DispatchRoute).is_none())
 }
 
 fn new_dispatch(span: &SpanView<'_>, origin: Origin) -> Dispatch {

@@ -4,21 +4,32 @@
 //! every quantile (nearest rank). Owns: the counting. Keeps out: which requests are in the set (filters, windows), how
 //! numbers are shown (`view`, `report`).
 
+mod depth;
 mod dispatch;
 mod queue;
+mod ranks;
 mod selection;
+mod sessions;
 mod streaming;
+#[cfg(test)]
+pub(crate) mod tests;
 pub mod values;
+mod workers;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
-use crate::lifecycle::facts::{Facts, State};
+use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::stage::{Origin, Outcome};
+pub use depth::{Depths, Overlaps, TICK_NS};
 pub use dispatch::{Dispatches, WorkerDispatches};
 pub use queue::{ClassWaits, Queues};
+pub use ranks::Rank;
 pub use selection::{NEAR_TIE, Selections, WorkerSelections};
+pub use sessions::{Affinity, Session, Sessions};
 pub use streaming::Streams;
 use values::Values;
+pub use workers::{Life, Workers};
 
 /// Counts by a key; what comes to nothing goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +67,41 @@ impl<K: Ord> Tally<K> {
     /// Keys and counts, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&K, u64)> {
         self.0.iter().map(|(key, count)| (key, *count))
+    }
+
+    /// Adds all counts of another tally.
+    fn merge(&mut self, other: &Self)
+    where
+        K: Clone,
+    {
+        for (key, count) in &other.0 {
+            *self.0.entry(key.clone()).or_default() += count;
+        }
+    }
+
+    /// Whether nothing is counted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first key.
+    fn first(&self) -> Option<&K> {
+        self.0.keys().next()
+    }
+
+    /// The last key.
+    fn last(&self) -> Option<&K> {
+        self.0.keys().next_back()
+    }
+
+    /// The last key before this one.
+    fn before(&self, key: &K) -> Option<&K> {
+        self.0.range(..key).next_back().map(|(key, _)| key)
+    }
+
+    /// The first key after this one.
+    fn after(&self, key: &K) -> Option<&K> {
+        self.0.range((Bound::Excluded(key), Bound::Unbounded)).next().map(|(key, _)| key)
     }
 
     /// The sum of all counts.
@@ -210,12 +256,34 @@ pub struct Rollup {
     pub dispatch_inferred: Dispatches,
     /// Frontend streams.
     pub streams: Streams,
+    /// Depth of the queue, as its spans saw it.
+    pub depths: Depths,
+    /// Depth of the queue, inferred from waits that overlap.
+    pub overlaps: Overlaps,
+    /// What became of each worker and rank.
+    pub workers: Workers,
+    /// Agent sessions.
+    pub sessions: Sessions,
 }
 
 impl Rollup {
     /// Adds a request.
     pub fn add(&mut self, facts: &Facts) {
         self.apply(facts, Sign::Add);
+    }
+
+    /// About how many bytes a request takes here: a number in each of the multisets it is part of.
+    pub fn size_for(facts: &Facts) -> usize {
+        /// A number and how often it is there, in a tree that is somewhat more than half full.
+        const NUMBER: usize = 28;
+        let ended = if facts.end_ns.is_some() { 6 } else { 0 };
+        let streaming = if facts.stream.is_some() { 4 } else { 0 };
+        let of_leg = |leg: &Leg| {
+            let queue = if leg.queue.is_some() { 6 } else { 0 };
+            let selection = if leg.selection.is_some() { 4 } else { 0 };
+            queue + selection + if leg.dispatch.is_some() { 2 } else { 0 } + usize::from(leg.admission.is_some())
+        };
+        NUMBER * (ended + streaming + facts.legs.iter().map(of_leg).sum::<usize>())
     }
 
     /// Takes away a request that was added with these very facts.
@@ -229,6 +297,10 @@ impl Rollup {
             if let Some(queue) = &leg.queue {
                 let queues = if queue.origin == Origin::Span { &mut self.queue } else { &mut self.queue_inferred };
                 queues.apply(leg, queue, sign);
+                match queue.origin {
+                    Origin::Span => self.depths.apply(leg.phase, queue, sign),
+                    _ => self.overlaps.apply(leg.phase, queue, sign),
+                }
             }
             if let Some(selection) = &leg.selection {
                 let recorded = selection.origin == Origin::Span;
@@ -243,8 +315,8 @@ impl Rollup {
                 self.dispatch.admission(admission, sign);
             }
         }
-        if let Some(stream) = &facts.stream {
-            self.streams.apply(facts, stream, sign);
-        }
+        self.streams.request(facts, sign);
+        self.workers.apply(facts, sign);
+        self.sessions.apply(facts, sign);
     }
 }

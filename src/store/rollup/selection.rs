@@ -42,7 +42,11 @@ pub struct Selections {
     pub filtered: u64,
     /// The parts, summed, in the order of [`crate::lifecycle::facts::FILTER_PARTS`].
     pub filtered_parts: [u64; 5],
-    /// By the chosen worker and rank.
+    /// Choices in which at least one rank was filtered by that part, in the same order.
+    pub filtered_in: [u64; 5],
+    /// Those that say whether anything was filtered.
+    pub says_filtered: u64,
+    /// By worker and rank, chosen or passed over.
     pub by_worker: BTreeMap<Worker, WorkerSelections>,
 }
 
@@ -57,6 +61,10 @@ pub struct WorkerSelections {
     pub margins: Costs,
     /// Regrets of the choices it was given although another was better.
     pub regrets: Costs,
+    /// Times it was the best and another was chosen.
+    pub passed_over: u64,
+    /// What those choices paid, as far as both costs are known.
+    pub passed_regrets: Costs,
 }
 
 impl Selections {
@@ -65,8 +73,12 @@ impl Selections {
         self.by_pool.step(selection.pool, sign);
         sign.by(&mut self.candidates, selection.candidates.unwrap_or(0));
         sign.by(&mut self.filtered, selection.filtered.unwrap_or(0));
-        for (sum, part) in self.filtered_parts.iter_mut().zip(selection.filtered_parts) {
-            sign.by(sum, part.unwrap_or(0));
+        if selection.filtered.is_some() {
+            sign.step(&mut self.says_filtered);
+        }
+        for (at, part) in selection.filtered_parts.iter().enumerate() {
+            sign.by(&mut self.filtered_parts[at], part.unwrap_or(0));
+            sign.by(&mut self.filtered_in[at], u64::from(part.is_some_and(|part| part > 0)));
         }
         let single = selection.candidates == Some(1);
         if single {
@@ -96,17 +108,31 @@ impl Selections {
         if !is_best {
             sign.step(&mut self.not_best);
         }
-        let worker = self.by_worker.entry(selected.worker).or_default();
-        sign.step(&mut worker.chosen);
-        worker.pools.step(selection.pool, sign);
-        if let (true, Some(margin)) = (is_best, selection.margin) {
-            sign.cost(&mut worker.margins, margin);
+        self.of_worker(selected.worker, |worker| {
+            sign.step(&mut worker.chosen);
+            worker.pools.step(selection.pool, sign);
+            if let (true, Some(margin)) = (is_best, selection.margin) {
+                sign.cost(&mut worker.margins, margin);
+            }
+            if let (false, Some(regret)) = (is_best, regret) {
+                sign.cost(&mut worker.regrets, regret);
+            }
+        });
+        if let (false, Some(best)) = (is_best, selection.best) {
+            self.of_worker(best.worker, |worker| {
+                sign.step(&mut worker.passed_over);
+                if let Some(regret) = regret {
+                    sign.cost(&mut worker.passed_regrets, regret);
+                }
+            });
         }
-        if let (false, Some(regret)) = (is_best, regret) {
-            sign.cost(&mut worker.regrets, regret);
-        }
-        if worker.chosen == 0 {
-            self.by_worker.remove(&selected.worker);
+    }
+
+    fn of_worker(&mut self, worker: Worker, change: impl FnOnce(&mut WorkerSelections)) {
+        let of = self.by_worker.entry(worker).or_default();
+        change(of);
+        if of.chosen == 0 && of.passed_over == 0 {
+            self.by_worker.remove(&worker);
         }
     }
 }

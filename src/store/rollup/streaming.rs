@@ -4,8 +4,8 @@ use compact_str::CompactString;
 
 use super::values::Values;
 use super::{Sign, Tally};
-use crate::lifecycle::facts::{Facts, Stream};
-use crate::lifecycle::stage::Outcome;
+use crate::lifecycle::facts::{Facts, State, Stream};
+use crate::lifecycle::stage::{Origin, Outcome};
 
 /// Streams of a set of requests.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,10 +30,29 @@ pub struct Streams {
     pub durations: Values,
     /// Events a second of streams that lasted, rounded.
     pub event_rates: Values,
+    /// Requests in flight whose client streams.
+    pub open: u64,
+    /// Times to first token as `http-request` says, nanoseconds.
+    pub ttft: Values,
+    /// Times to first token as records tell, where no span does, nanoseconds.
+    pub ttft_records: Values,
 }
 
 impl Streams {
-    pub(super) fn apply(&mut self, facts: &Facts, stream: &Stream, sign: Sign) {
+    pub(super) fn request(&mut self, facts: &Facts, sign: Sign) {
+        if facts.state == State::InFlight && facts.streaming == Some(true) {
+            sign.step(&mut self.open);
+        }
+        if let Some((ttft, origin)) = facts.ttft_ns {
+            let values = if origin == Origin::Span { &mut self.ttft } else { &mut self.ttft_records };
+            sign.value(values, ttft);
+        }
+        if let Some(stream) = &facts.stream {
+            self.apply(facts, stream, sign);
+        }
+    }
+
+    fn apply(&mut self, facts: &Facts, stream: &Stream, sign: Sign) {
         sign.step(&mut self.count);
         self.outcomes.step(stream.outcome.clone(), sign);
         sign.value(&mut self.durations, stream.duration_ns);

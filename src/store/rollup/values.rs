@@ -122,22 +122,99 @@ impl Values {
     }
 }
 
+/// Several multisets seen as one, without putting them together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Together<'a>(Vec<&'a Values>);
+
+impl<'a> Together<'a> {
+    /// Adds one; empty ones are left out.
+    pub fn join(&mut self, values: &'a Values) {
+        if values.count > 0 {
+            self.0.push(values);
+        }
+    }
+
+    /// How many numbers there are.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|values| values.count).sum()
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> u128 {
+        self.0.iter().map(|values| values.sum).sum()
+    }
+
+    /// The least.
+    pub fn min(&self) -> Option<u64> {
+        self.0.iter().filter_map(|values| values.min()).min()
+    }
+
+    /// The greatest.
+    pub fn max(&self) -> Option<u64> {
+        self.0.iter().filter_map(|values| values.max()).max()
+    }
+
+    /// How many numbers lie in `from..to`.
+    pub fn between(&self, from: u64, to: u64) -> u64 {
+        self.0.iter().map(|values| values.between(from, to)).sum()
+    }
+
+    /// The quantile by nearest rank.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        if let [alone] = self.0[..] {
+            return alone.quantile(q);
+        }
+        let count = self.count();
+        let mut rank = ((q * count as f64).ceil() as u64).clamp(1, count.max(1));
+        let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
+        for (at, bucket) in self.0.iter().flat_map(|values| &values.buckets) {
+            *counts.entry(*at).or_default() += bucket.count;
+        }
+        for (at, count) in counts {
+            if rank > count {
+                rank -= count;
+                continue;
+            }
+            let mut within: BTreeMap<u64, u64> = BTreeMap::new();
+            for (value, times) in self.0.iter().filter_map(|values| values.buckets.get(&at)).flat_map(|b| &b.values) {
+                *within.entry(*value).or_default() += times;
+            }
+            for (value, times) in within {
+                if rank <= times {
+                    return Some(value);
+                }
+                rank -= times;
+            }
+        }
+        None
+    }
+}
+
 /// A multiset of non-negative costs. The bits of such numbers order as they do.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Costs(Values);
+pub struct Costs {
+    bits: Values,
+    /// Their sum in units of [`UNIT`]: whole numbers, so that taking away undoes adding to the last digit.
+    sum: i128,
+}
+
+/// What a cost is summed in. Every cost from 2⁻¹¹ on is a whole number of them.
+const UNIT: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
 impl Costs {
     /// Adds one cost; a negative one counts as 0, what is not a number not at all.
     pub fn add(&mut self, cost: f64) {
         if let Some(bits) = Self::bits(cost) {
-            self.0.add(bits);
+            self.bits.add(bits);
+            self.sum = self.sum.saturating_add(units(bits));
         }
     }
 
-    /// Takes one cost away.
+    /// Takes one cost away that was added before.
     pub fn remove(&mut self, cost: f64) {
         if let Some(bits) = Self::bits(cost) {
-            self.0.remove(bits);
+            self.bits.remove(bits);
+            self.sum = self.sum.saturating_sub(units(bits));
         }
     }
 
@@ -148,40 +225,47 @@ impl Costs {
 
     /// How many costs there are.
     pub fn count(&self) -> u64 {
-        self.0.count()
+        self.bits.count()
     }
 
     /// The quantile by nearest rank.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        self.0.quantile(q).map(f64::from_bits)
+        self.bits.quantile(q).map(f64::from_bits)
     }
 
     /// The least.
     pub fn min(&self) -> Option<f64> {
-        self.0.min().map(f64::from_bits)
+        self.bits.min().map(f64::from_bits)
     }
 
     /// The greatest.
     pub fn max(&self) -> Option<f64> {
-        self.0.max().map(f64::from_bits)
+        self.bits.max().map(f64::from_bits)
     }
 
     /// How many costs lie in `from..to`.
     pub fn between(&self, from: f64, to: f64) -> u64 {
         match (Self::bits(from), Self::bits(to)) {
-            (Some(from), Some(to)) => self.0.between(from, to),
-            (Some(from), None) => self.0.between(from, u64::MAX),
+            (Some(from), Some(to)) => self.bits.between(from, to),
+            (Some(from), None) => self.bits.between(from, u64::MAX),
             _ => 0,
         }
     }
 
-    /// Their sum. Walks them.
+    /// Their sum.
     pub fn sum(&self) -> f64 {
-        let of = |bucket: &Bucket| -> f64 {
-            bucket.values.iter().map(|(bits, times)| f64::from_bits(*bits) * *times as f64).sum()
-        };
-        self.0.buckets.values().map(of).sum()
+        self.sum as f64 * UNIT
     }
+
+    /// Their mean; `None` when there are none.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum() / self.count() as f64)
+    }
+}
+
+/// A cost in whole [`UNIT`]s; costs beyond 2⁶² count as that much.
+fn units(bits: u64) -> i128 {
+    (f64::from_bits(bits).min(4_611_686_018_427_387_904.0) / UNIT) as i128
 }
 
 #[cfg(test)]
@@ -206,6 +290,16 @@ mod tests {
             prop_assert_eq!(values.sum(), list.iter().map(|value| u128::from(*value)).sum::<u128>());
             let (from, to) = (from.min(to), from.max(to));
             prop_assert_eq!(values.between(from, to), list.iter().filter(|value| (from..to).contains(value)).count() as u64);
+            let (mut low, mut high) = (Values::default(), Values::default());
+            for (at, value) in list.iter().enumerate() {
+                if at % 3 == 0 { low.add(*value) } else { high.add(*value) }
+            }
+            let mut both = Together::default();
+            both.join(&low);
+            both.join(&high);
+            prop_assert_eq!((both.quantile(q), both.count()), (values.quantile(q), values.count()));
+            prop_assert_eq!((both.min(), both.max(), both.sum()), (values.min(), values.max(), values.sum()));
+            prop_assert_eq!(both.between(from, to), values.between(from, to));
             list.iter().for_each(|value| values.remove(*value));
             prop_assert_eq!(values, Values::default());
         }

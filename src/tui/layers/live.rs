@@ -1,4 +1,4 @@
-//! The first screen: header, outcomes, the live request list.
+//! The first screen: header, outcomes, four panes, the live request list.
 //!
 //! The list follows its first row, or holds the chosen request where it stands while others come and go above it: what is
 //! chosen is a request, never a row.
@@ -8,28 +8,41 @@ use std::time::Duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::checks::Checks;
 use super::help::Help;
 use super::reader::Reader;
 use super::request::RequestLayer;
+use super::seat::Seat;
 use super::sort_menu::SortMenu;
-use super::{Command, Env, Layer, Scene, distance};
+use super::zoom::Zoom;
+use super::{Command, Env, Layer, Scene, distance, pane_command, pane_of, panes_stay_right};
 use crate::lifecycle::facts::State;
 use crate::lifecycle::request::RequestKey;
 use crate::tui::action::{Action, Place};
-use crate::tui::layers::filter_line::FilterLine;
 use crate::tui::panes::{header, outcomes, requests};
 use crate::tui::theme::Theme;
-use crate::view::filter::without_last;
 use crate::view::format;
 use crate::view::index::{Index, Sort};
 use crate::view::list::{self, COLUMNS};
 use crate::view::outcomes::Count;
+use crate::view::panes::PaneId;
 use crate::view::request::detail::Whole;
 
+/// Who has the keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Focus {
+    /// The list, with the panes above it.
+    #[default]
+    List,
+    /// The list, with the screen to itself.
+    ListAlone,
+    /// A pane.
+    Pane(PaneId),
+}
+
 /// The first screen.
-#[derive(Default)]
 pub struct Live {
+    focus: Focus,
+    seats: [Seat; PaneId::FIRST.len()],
     index: Index,
     sort: Sort,
     chosen: Option<RequestKey>,
@@ -50,18 +63,101 @@ const CATCH_UP: Duration = Duration::from_millis(250);
 struct Areas {
     header: Rect,
     outcomes: Rect,
+    /// The panes there is room for, by their place in [`PaneId::FIRST`].
+    panes: Vec<(usize, Rect)>,
     requests: Rect,
 }
 
-fn areas(area: Rect) -> Areas {
+impl Default for Live {
+    fn default() -> Self {
+        Self {
+            focus: Focus::List,
+            seats: PaneId::FIRST.map(Seat::new),
+            index: Index::default(),
+            sort: Sort::default(),
+            chosen: None,
+            holding: false,
+            row: 0,
+            place: 0,
+            pane: requests::Requests::default(),
+            outcomes: Vec::new(),
+            stays_right: None,
+        }
+    }
+}
+
+/// Rows that the list keeps when panes stand above it.
+const LIST: u16 = 11;
+/// Rows of a pane: at least and at most.
+const PANE: (u16, u16) = (5, 16);
+/// Columns from which on a pane is worth showing.
+const NARROWEST: u16 = 38;
+
+fn areas(area: Rect, focus: Focus) -> Areas {
     let line = |y: u16| Rect { y: area.y + y.min(area.height), height: u16::from(y < area.height), ..area };
     let top = 2.min(area.height);
-    Areas { header: line(0), outcomes: line(1), requests: Rect { y: area.y + top, height: area.height - top, ..area } }
+    let rest = Rect { y: area.y + top, height: area.height - top, ..area };
+    let columns = (rest.width / NARROWEST).min(2);
+    let rows = (rest.height.saturating_sub(LIST - 2) / PANE.0).min(2);
+    if focus == Focus::ListAlone || columns * rows == 0 {
+        return Areas { header: line(0), outcomes: line(1), panes: Vec::new(), requests: rest };
+    }
+    let height = (rest.height.saturating_sub(LIST) / rows).clamp(PANE.0, PANE.1);
+    // With room for some of them only, those around the one that has the keys.
+    let count = usize::from(columns * rows);
+    let chosen = PaneId::FIRST.iter().position(|id| focus == Focus::Pane(*id)).unwrap_or(0);
+    let first = chosen / count * count;
+    let panes = (0..count).map(|at| {
+        let (column, row) = (at as u16 % columns, at as u16 / columns);
+        let (from, to) = (rest.width * column / columns, rest.width * (column + 1) / columns);
+        (first + at, Rect { x: rest.x + from, y: rest.y + row * height, width: to - from, height })
+    });
+    let used = rows * height;
+    let requests = Rect { y: rest.y + used, height: rest.height - used, ..rest };
+    Areas { header: line(0), outcomes: line(1), panes: panes.collect(), requests }
 }
 
 impl Live {
-    fn page(scene: &Scene<'_>) -> u16 {
-        requests::inside(areas(scene.area).requests).height
+    fn page(&self, scene: &Scene<'_>) -> u16 {
+        requests::inside(areas(scene.area, self.focus).requests).height
+    }
+
+    /// Gives the keys to a pane, or shows it alone where there is no room for it here.
+    fn to_pane(&mut self, id: PaneId, scene: &Scene<'_>) -> Vec<Command> {
+        let focus = Focus::Pane(id);
+        let is_here = areas(scene.area, focus).panes.iter().any(|(at, _)| PaneId::FIRST[*at] == id);
+        if !is_here {
+            return vec![Command::Push(Box::new(Zoom::new(id)))];
+        }
+        self.focus = focus;
+        Vec::new()
+    }
+
+    /// The panes and the list in turn.
+    fn turn(&mut self, by: usize, scene: &Scene<'_>) {
+        let mut stops: Vec<Focus> = PaneId::FIRST.map(Focus::Pane).to_vec();
+        stops.push(Focus::List);
+        stops.retain(|stop| *stop == Focus::List || !areas(scene.area, *stop).panes.is_empty());
+        let at = stops.iter().position(|stop| *stop == self.focus).unwrap_or(stops.len() - 1);
+        self.focus = stops[(at + by) % stops.len()];
+    }
+
+    /// What the pane that has the keys does.
+    fn in_pane(&mut self, id: PaneId, action: Action, scene: &Scene<'_>) -> Vec<Command> {
+        let Some(seat) = self.seats.iter_mut().find(|seat| seat.id() == id) else { return Vec::new() };
+        match action {
+            Action::Pick => {
+                if let Some(text) = seat.filter(scene.env.filter.text()) {
+                    return vec![Command::Filter(text)];
+                }
+                return vec![Command::Say("nothing here stands for requests".into())];
+            }
+            Action::Zoom => return vec![Command::Push(Box::new(Zoom::new(id)))],
+            Action::Back => self.focus = Focus::List,
+            Action::Help => return vec![Command::Push(Box::new(Help::new(Place::Pane)))],
+            action => seat.go(action),
+        }
+        Vec::new()
     }
 
     /// Moves the cursor and holds the request it comes to.
@@ -70,7 +166,7 @@ impl Live {
         let to = from.saturating_add_signed(by).min(self.index.len().saturating_sub(1));
         if let Some(key) = self.index.keys(scene.data, to, 1).first() {
             self.chosen = Some(*key);
-            let page = usize::from(Self::page(scene)).max(1);
+            let page = usize::from(self.page(scene)).max(1);
             self.row = self.row.saturating_add_signed(to as isize - from as isize).min(page - 1);
             self.place = to;
         }
@@ -87,6 +183,40 @@ impl Live {
             }
             (false, _) => vec![Command::Copy("request id", facts.request_id.to_string())],
         }
+    }
+
+    /// What the list does.
+    fn in_list(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
+        match action {
+            Action::Open => {
+                if let Some(key) = self.chosen {
+                    self.holding = true;
+                    return vec![Command::Push(Box::new(RequestLayer::new(key)))];
+                }
+            }
+            Action::Back if !scene.env.filter.is_empty() => return vec![Command::Filter(String::new())],
+            Action::Sort => return vec![Command::Push(Box::new(SortMenu::new(self.sort)))],
+            Action::Reverse => self.sort.reversed = !self.sort.reversed,
+            Action::Follow => self.holding = !self.holding,
+            Action::Top => {
+                self.go(isize::MIN, scene);
+                self.holding = false;
+            }
+            Action::Copy => return self.copy(scene, false),
+            Action::CopyTrace => return self.copy(scene, true),
+            Action::Notices => {
+                let text = scene.vitals.notices.join("\n");
+                let text = if text.is_empty() { "nothing to tell".to_owned() } else { text };
+                return vec![Command::Push(Box::new(Reader::new(Whole { title: "Notices".into(), text })))];
+            }
+            Action::Help => return vec![Command::Push(Box::new(Help::new(Place::Live)))],
+            _ => {
+                if let Some(by) = distance(action, self.page(scene)) {
+                    self.go(by, scene);
+                }
+            }
+        }
+        Vec::new()
     }
 
     fn summary(&self, scene: &Scene<'_>) -> String {
@@ -110,50 +240,35 @@ impl Live {
 
 impl Layer for Live {
     fn place(&self) -> Place {
-        Place::Live
+        if matches!(self.focus, Focus::Pane(_)) { Place::Pane } else { Place::Live }
     }
 
     fn on(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
-        match action {
-            Action::Open => {
-                if let Some(key) = self.chosen {
-                    self.holding = true;
-                    return vec![Command::Push(Box::new(RequestLayer::new(key)))];
-                }
-            }
-            Action::Filter => return vec![Command::Push(Box::new(FilterLine::new(scene.env.filter.text())))],
-            Action::Back if !scene.env.filter.is_empty() => return vec![Command::Filter(String::new())],
-            Action::DropTerm => return vec![Command::Filter(without_last(scene.env.filter.text()))],
-            Action::Pause => return vec![Command::Pause],
-            Action::Sort => return vec![Command::Push(Box::new(SortMenu::new(self.sort)))],
-            Action::Reverse => self.sort.reversed = !self.sort.reversed,
-            Action::Follow => self.holding = !self.holding,
-            Action::Top => {
-                self.go(isize::MIN, scene);
-                self.holding = false;
-            }
-            Action::Copy => return self.copy(scene, false),
-            Action::CopyTrace => return self.copy(scene, true),
-            Action::Checks => return vec![Command::Push(Box::new(Checks::default()))],
-            Action::Notices => {
-                let text = scene.vitals.notices.join("\n");
-                let text = if text.is_empty() { "nothing to tell".to_owned() } else { text };
-                return vec![Command::Push(Box::new(Reader::new(Whole { title: "Notices".into(), text })))];
-            }
-            Action::Help => return vec![Command::Push(Box::new(Help::new(Place::Live)))],
-            _ => {
-                if let Some(by) = distance(action, Self::page(scene)) {
-                    self.go(by, scene);
-                }
-            }
+        if let Some(commands) = pane_command(action, scene) {
+            return commands;
+        }
+        if let Some(id) = pane_of(action) {
+            return self.to_pane(id, scene);
+        }
+        match (action, self.focus) {
+            (Action::NextPart, _) => self.turn(1, scene),
+            (Action::PrevPart, _) => self.turn(PaneId::FIRST.len(), scene),
+            (Action::Requests, _) => self.focus = Focus::List,
+            (Action::Zoom, Focus::List) => self.focus = Focus::ListAlone,
+            (Action::Zoom | Action::Back, Focus::ListAlone) => self.focus = Focus::List,
+            (action, Focus::Pane(id)) => return self.in_pane(id, action, scene),
+            (action, _) => return self.in_list(action, scene),
         }
         Vec::new()
     }
-
     fn refresh(&mut self, scene: &Scene<'_>) {
         let (data, now_ns) = (scene.data, scene.env.now_ns);
         self.index.refresh(data, &scene.env.filter, self.sort, now_ns, scene.clock);
-        let inside = requests::inside(areas(scene.area).requests);
+        let areas = areas(scene.area, self.focus);
+        for (at, area) in &areas.panes {
+            self.seats[*at].refresh(scene, *area, false);
+        }
+        let inside = requests::inside(areas.requests);
         let page = usize::from(inside.height);
         let len = self.index.len();
         let held = if self.holding { self.chosen.and_then(|key| data.resolve(key)) } else { None };
@@ -185,7 +300,7 @@ impl Layer for Live {
             _ => None,
         };
         let behind = self.index.is_behind(data).then_some(CATCH_UP);
-        self.stays_right = [ages, behind].into_iter().flatten().min();
+        self.stays_right = [ages, behind, panes_stay_right(scene)].into_iter().flatten().min();
         self.outcomes = crate::view::outcomes::outcomes(&data.standing());
         let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading) {
             (false, _) => "no request passes the filter".to_owned(),
@@ -198,15 +313,20 @@ impl Layer for Live {
             columns,
             rows,
             sort: self.sort,
+            focused: !matches!(self.focus, Focus::Pane(_)),
             summary: self.summary(scene),
             empty,
         };
     }
 
     fn draw(&self, buf: &mut Buffer, area: Rect, env: &Env, theme: &Theme) {
-        let areas = areas(area);
+        let areas = areas(area, self.focus);
         header::draw(buf, areas.header, &env.header, theme);
         outcomes::draw(buf, areas.outcomes, &self.outcomes, env.filter.text(), theme);
+        for (at, area) in areas.panes {
+            let seat = &self.seats[at];
+            seat.draw(buf, area, self.focus == Focus::Pane(seat.id()), theme);
+        }
         requests::draw(buf, areas.requests, &self.pane, theme);
     }
 

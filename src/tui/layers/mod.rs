@@ -9,7 +9,9 @@ pub mod help;
 pub mod live;
 pub mod reader;
 pub mod request;
+pub mod seat;
 pub mod sort_menu;
+pub mod zoom;
 
 use std::time::Duration;
 
@@ -20,9 +22,11 @@ use super::action::{Action, Place};
 use super::theme::Theme;
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
-use crate::view::filter::{Error, Filter};
+use crate::view::filter::{Error, Filter, without_last};
 use crate::view::header::{Header, Vitals};
 use crate::view::index::Sort;
+use crate::view::panes::PaneId;
+use crate::view::window::Window;
 
 /// What all layers see of the whole.
 #[derive(Default)]
@@ -31,6 +35,8 @@ pub struct Env {
     pub filter: Filter,
     /// What is typed, when it is not (yet) a filter, and why.
     pub unread: Option<(String, Error)>,
+    /// How far back panes and list look.
+    pub window: Window,
     /// Whether what is shown is frozen.
     pub paused: bool,
     /// The header of this frame.
@@ -61,6 +67,8 @@ pub enum Command {
     Pop,
     /// Sets the filter.
     Filter(String),
+    /// Sets how far back panes and list look.
+    Window(Window),
     /// Sorts the list.
     Sort(Sort),
     /// Pauses, or goes on.
@@ -71,6 +79,46 @@ pub enum Command {
     Say(String),
     /// Goes to the request so many places down the list.
     Step(isize),
+}
+
+/// The pane that an action names.
+pub fn pane_of(action: Action) -> Option<PaneId> {
+    Some(match action {
+        Action::Queue => PaneId::Queue,
+        Action::Selection => PaneId::Selection,
+        Action::Dispatch => PaneId::Dispatch,
+        Action::Streaming => PaneId::Streaming,
+        Action::Workers => PaneId::Workers,
+        Action::Sessions => PaneId::Sessions,
+        _ => return None,
+    })
+}
+
+/// What an action asks for wherever panes are; `None` when it is none of these.
+pub fn pane_command(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
+    let window = scene.env.window;
+    Some(match action {
+        Action::Shorter => vec![Command::Window(window.step(-1))],
+        Action::Longer => vec![Command::Window(window.step(1))],
+        Action::Filter => vec![Command::Push(Box::new(filter_line::FilterLine::new(scene.env.filter.text())))],
+        Action::DropTerm => vec![Command::Filter(without_last(scene.env.filter.text()))],
+        Action::Pause => vec![Command::Pause],
+        Action::Checks => vec![Command::Push(Box::new(checks::Checks::default()))],
+        _ => return None,
+    })
+}
+
+/// How long panes stay right although nothing comes: their window moves on, and a new filter is asked of one slice of
+/// requests after the other.
+pub fn panes_stay_right(scene: &Scene<'_>) -> Option<Duration> {
+    let seen = scene.data.seen();
+    match scene.env.window.length_ns() {
+        _ if !seen.whole => Some(Duration::from_millis(20)),
+        Some(length_ns) if !scene.env.paused => {
+            Some(Duration::from_nanos(length_ns / 60).max(Duration::from_millis(250)))
+        }
+        _ => None,
+    }
 }
 
 /// A screen, or something over it.

@@ -14,7 +14,7 @@ use crate::lifecycle::facts::State;
 use crate::lifecycle::request::{Node, RequestKey, RequestView, TreeRow};
 use crate::lifecycle::stage::Stage;
 use crate::tui::action::{Action, Place};
-use crate::tui::panes::{details, tree};
+use crate::tui::panes::{details, story, tree};
 use crate::tui::theme::Theme;
 use crate::tui::widgets::text::{At, pieces, pieces_width, put};
 use crate::view::checks;
@@ -69,6 +69,7 @@ pub struct RequestLayer {
     known: Option<HashSet<NodeId>>,
     title: Vec<Line>,
     marks: String,
+    story: Vec<Line>,
     pane: tree::Tree,
     lists: [Rows; 3],
     running: bool,
@@ -78,6 +79,8 @@ pub struct RequestLayer {
 /// Where the parts of the screen are.
 struct Areas {
     title: Rect,
+    /// Without rows where there is no room for it.
+    story: Rect,
     tree: Rect,
     /// The lists that are shown, with their parts.
     lists: Vec<(Part, Rect)>,
@@ -102,6 +105,7 @@ impl RequestLayer {
             known: None,
             title: Vec::new(),
             marks: String::new(),
+            story: Vec::new(),
             pane: tree::Tree::default(),
             lists: Default::default(),
             running: false,
@@ -113,6 +117,12 @@ impl RequestLayer {
         let titles = if area.height > 16 { 2 } else { 1 }.min(area.height);
         let title = Rect { height: titles, ..area };
         let rest = Rect { y: area.y + titles, height: area.height - titles, ..area };
+        let told = match rest.height {
+            ..20 => 0,
+            rows => story::height(&self.story, rest.width).min(rows / 4),
+        };
+        let story = Rect { height: told, ..rest };
+        let rest = Rect { y: rest.y + told, height: rest.height - told, ..rest };
         let shown: &[Part] = match area.width {
             ..SIDE_BY_SIDE => &[self.beside],
             SIDE_BY_SIDE..ALL_THREE if self.beside == Part::Records => &[Part::Evidence, Part::Records],
@@ -123,8 +133,8 @@ impl RequestLayer {
         if rest.height < 12 {
             let none = Rect { height: 0, ..rest };
             return match self.part {
-                Part::Tree => Areas { title, tree: rest, lists: Vec::new() },
-                part => Areas { title, tree: none, lists: vec![(part, rest)] },
+                Part::Tree => Areas { title, story, tree: rest, lists: Vec::new() },
+                part => Areas { title, story, tree: none, lists: vec![(part, rest)] },
             };
         }
         let below = (rest.height * 2 / 5).max(6);
@@ -134,7 +144,7 @@ impl RequestLayer {
             let (from, to) = (rest.width * index / count, rest.width * (index + 1) / count);
             (*part, Rect { x: rest.x + from, y: tree.bottom(), width: to - from, height: below })
         });
-        Areas { title, tree, lists: lists.collect() }
+        Areas { title, story, tree, lists: lists.collect() }
     }
 
     fn list(&mut self, part: Part) -> Option<&mut Rows> {
@@ -227,6 +237,7 @@ impl RequestLayer {
 
     fn build(&mut self, request: &RequestView<'_>, scene: &Scene<'_>) {
         let facts = request.facts;
+        self.story = crate::view::story::story(facts, scene.env.now_ns);
         let areas = self.areas(scene.area);
         if !scene.env.paused {
             self.known = None;
@@ -307,6 +318,11 @@ impl Layer for RequestLayer {
                 let text = checks::of_request(scene.data, self.key);
                 return vec![Command::Push(Box::new(Reader::new(Whole { title: "Checks".into(), text })))];
             }
+            Action::Story => {
+                let line = |line: &Line| line.iter().map(|piece| piece.text.as_str()).collect::<String>();
+                let text = self.story.iter().map(line).collect::<Vec<_>>().join("\n\n");
+                return vec![Command::Push(Box::new(Reader::new(detail::Whole { title: "Story".into(), text })))];
+            }
             Action::Raw => match self.chosen.and_then(|chosen| detail::raw(&request, chosen)) {
                 Some(whole) => return vec![Command::Push(Box::new(Reader::new(whole)))],
                 None => return vec![Command::Say("this span has not arrived".into())],
@@ -362,6 +378,9 @@ impl Layer for RequestLayer {
             if pieces_width(part) <= at.width || at.x == start.x {
                 at = at.after(pieces(buf, at, part, 0, theme) + 3);
             }
+        }
+        if areas.story.height > 2 {
+            story::draw(buf, areas.story, &self.story, theme);
         }
         if areas.tree.height > 0 {
             tree::draw(buf, areas.tree, &self.pane, self.part == Part::Tree, theme);

@@ -21,6 +21,8 @@ pub struct Requests {
     pub cursor: Option<usize>,
     /// How it is sorted.
     pub sort: Sort,
+    /// Whether keys go here.
+    pub focused: bool,
     /// `following · newest first · 64 of 1,204`.
     pub summary: String,
     /// What stands in the list when it has no rows.
@@ -48,7 +50,7 @@ pub fn inside(area: Rect) -> Rect {
 pub fn draw(buf: &mut Buffer, area: Rect, requests: &Requests, theme: &Theme) {
     let rows = inside(area);
     if area.width >= FRAMED && area.height >= 5 {
-        frame(buf, area, "Requests", &requests.summary, true, theme);
+        frame(buf, area, "Requests", &requests.summary, requests.focused, theme);
     }
     let titles = At { x: rows.x, y: rows.y.saturating_sub(1), width: rows.width };
     let mut used = 0;
@@ -86,7 +88,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, requests: &Requests, theme: &Theme) {
             }
             used += fitted.width + GAP;
         }
-        if chosen {
+        if chosen && requests.focused {
             paint(buf, at, theme.role(Role::Cursor));
         }
     }

@@ -1,0 +1,279 @@
+//! Rollups of any facts: what is taken away leaves what would have been counted without it.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::{NEAR_TIE, Rollup};
+use crate::lifecycle::facts::*;
+use crate::lifecycle::ids::{SpanId, Worker};
+use crate::lifecycle::stage::*;
+
+const MS: u64 = 1_000_000;
+const START: u64 = 1_796_003_500_000_000_000;
+
+fn word(words: &'static [&'static str]) -> impl Strategy<Value = compact_str::CompactString> {
+    select(words).prop_map(Into::into)
+}
+
+fn worker() -> impl Strategy<Value = Worker> {
+    (select(&[7u64, 11, 9_079_256_848_778_919_936][..]), 0u32..2).prop_map(|(id, rank)| Worker { id, rank: Some(rank) })
+}
+
+fn origin(other: Origin) -> impl Strategy<Value = Origin> {
+    prop_oneof![4 => Just(Origin::Span), 1 => Just(other)]
+}
+
+fn phase() -> impl Strategy<Value = Phase> {
+    select(&Phase::ALL[..])
+}
+
+/// Small numbers and large ones, in steps that meet each other.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0u64), 1u64..20, 1u64..5_000]
+}
+
+fn cost() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(0.05), Just(NEAR_TIE), (0u32..4_000).prop_map(|eighths| f64::from(eighths) / 8.0)]
+}
+
+fn queue() -> impl Strategy<Value = Queue> {
+    let reasons = word(&["", "prefill_capacity", "class_backlog", "request_limit", "an \"odd\" one"]);
+    (
+        (0u64..60_000, number()),
+        (word(&["", "default", "batch jobs"]), word(&["", "fcfs"])),
+        (proptest::option::of(0u64..30), proptest::option::of(0u64..30), proptest::option::of(any::<bool>())),
+        (word(&["dequeued", "rejected", "cancelled", ""]), reasons, origin(Origin::Inferred)),
+    )
+        .prop_map(
+            |((start, wait), (class, policy), (depth_in, depth_out, deferred), (outcome, reason, origin))| Queue {
+                span: SpanId([1; 8]),
+                start_ns: START + start * MS,
+                wait_ns: wait * MS / 2,
+                class,
+                policy,
+                depth_in,
+                depth_out,
+                deferred,
+                outcome,
+                reason,
+                origin,
+            },
+        )
+}
+
+fn selection() -> impl Strategy<Value = Selection> {
+    let choice = || {
+        proptest::option::of(
+            (worker(), proptest::option::of(cost())).prop_map(|(worker, cost)| Choice { worker, cost }),
+        )
+    };
+    (
+        (phase(), proptest::option::of(1u64..5), proptest::option::of(0u64..3)),
+        proptest::array::uniform5(proptest::option::of(0u64..3)),
+        (choice(), choice(), proptest::option::of(cost())),
+        origin(Origin::Record),
+    )
+        .prop_map(|((pool, candidates, filtered), filtered_parts, (selected, best, margin), origin)| Selection {
+            span: (origin == Origin::Span).then_some(SpanId([2; 8])),
+            time_ns: START,
+            pool,
+            candidates,
+            eligible: candidates,
+            filtered,
+            filtered_parts,
+            selected,
+            best,
+            margin,
+            pinned: None,
+            policy: "composed".into(),
+            origin,
+        })
+}
+
+fn dispatch() -> impl Strategy<Value = Dispatch> {
+    (
+        (0u64..60_000, number(), proptest::option::of(worker())),
+        (word(&["accepted", "failed", "cancelled", ""]), word(&["success", "worker_disconnected", "error", ""])),
+        (word(&["", "disconnected"]), proptest::option::of(0u64..100)),
+        origin(Origin::Inferred),
+    )
+        .prop_map(|((start, took, worker), (result, outcome), (migration_reason, tokens_carried), origin)| {
+            Dispatch {
+                span: SpanId([3; 8]),
+                start_ns: START + start * MS,
+                duration_ns: took * MS,
+                route: "kv".into(),
+                worker,
+                result,
+                attempt_outcome: outcome,
+                error: "".into(),
+                retry: None,
+                migration_reason,
+                from_worker: None,
+                tokens_carried,
+                origin,
+            }
+        })
+}
+
+fn admission() -> impl Strategy<Value = Admission> {
+    (word(&["accepted", "rejected", ""]), word(&["tcp", ""]), proptest::option::of(number())).prop_map(
+        |(result, transport, payload_bytes)| Admission { span: SpanId([4; 8]), transport, payload_bytes, result },
+    )
+}
+
+fn leg() -> impl Strategy<Value = Leg> {
+    use proptest::option::of;
+    (phase(), 0u32..3, of(queue()), of(selection()), of(dispatch()), of(admission())).prop_map(
+        |(phase, attempt, queue, selection, dispatch, admission)| Leg {
+            phase,
+            attempt,
+            queue,
+            selection: selection.map(Box::new),
+            dispatch,
+            admission: admission.map(Box::new),
+        },
+    )
+}
+
+fn stream() -> impl Strategy<Value = Stream> {
+    (number(), proptest::option::of(number()), word(&["success", "abandoned", "cancelled", ""])).prop_map(
+        |(took, events, outcome)| Stream {
+            span: SpanId([5; 8]),
+            start_ns: START,
+            duration_ns: took * MS,
+            events,
+            outcome,
+        },
+    )
+}
+
+/// Any facts.
+pub(crate) fn facts() -> impl Strategy<Value = Facts> {
+    use proptest::option::of;
+    (
+        (0u32..40, select(&["", "s-1", "s 2", "s-3"][..]), any::<bool>()),
+        (of(select(&Outcome::ALL[..])), any::<bool>(), of(any::<bool>())),
+        (0u64..60_000, number(), proptest::collection::vec(leg(), 0..4), of(stream())),
+        (of((number(), origin(Origin::Record))), of(number()), of(number()), of(number())),
+    )
+        .prop_map(
+            |(
+                (id, session, session_fallback),
+                (outcome, lost, streaming),
+                (start, took, legs, stream),
+                (ttft, input, output, cached),
+            )| {
+                let start_ns = START + start * MS;
+                Facts {
+                    request_id: format!("request-{id}").into(),
+                    session_id: session.into(),
+                    session_fallback,
+                    state: match outcome {
+                        Some(_) => State::Ended,
+                        None if lost => State::Lost,
+                        None => State::InFlight,
+                    },
+                    outcome,
+                    has_root: outcome.is_some(),
+                    streaming,
+                    start_ns,
+                    end_ns: outcome.map(|_| start_ns + took * MS),
+                    legs,
+                    stream,
+                    ttft_ns: ttft.map(|(ttft, origin)| (ttft * MS, origin)),
+                    input_tokens: input,
+                    output_tokens: output,
+                    cached_tokens: cached,
+                    ..Facts::default()
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn taking_any_of_them_away_leaves_the_rollup_of_the_rest(
+        all in proptest::collection::vec((facts(), any::<bool>()), 1..40), turn in any::<prop::sample::Index>(),
+    ) {
+        let mut both = Rollup::default();
+        all.iter().for_each(|(facts, _)| both.add(facts));
+        // In another order than they were added.
+        let turn = turn.index(all.len());
+        for (facts, _) in all[turn..].iter().chain(&all[..turn]).filter(|(_, stays)| !stays) {
+            both.remove(facts);
+        }
+        let mut rest = Rollup::default();
+        all.iter().rev().filter(|(_, stays)| *stays).for_each(|(facts, _)| rest.add(facts));
+        prop_assert_eq!(&both, &rest);
+        all.iter().filter(|(_, stays)| *stays).for_each(|(facts, _)| both.remove(facts));
+        prop_assert_eq!(both, Rollup::default());
+    }
+
+    #[test]
+    fn sessions_keep_their_turns_in_order(all in proptest::collection::vec(facts(), 1..40)) {
+        let mut rollup = Rollup::default();
+        all.iter().for_each(|facts| rollup.add(facts));
+        let mut by_session: std::collections::BTreeMap<&str, Vec<&Facts>> = Default::default();
+        for facts in all.iter().filter(|facts| !facts.session_id.is_empty() && !facts.session_fallback) {
+            by_session.entry(&facts.session_id).or_default().push(facts);
+        }
+        prop_assert_eq!(rollup.sessions.len(), by_session.len());
+        for (id, mut turns) in by_session {
+            let worker = |facts: &Facts| facts.legs.iter().find_map(Leg::worker);
+            turns.sort_by_key(|facts| (facts.start_ns, facts.request_id.clone(), worker(facts)));
+            let pairs = turns.windows(2).filter_map(|two| Some((worker(two[0])?, worker(two[1])?)));
+            let (kept, broken): (Vec<_>, Vec<_>) = pairs.partition(|(before, after)| before == after);
+            let session = rollup.sessions.get(id).unwrap();
+            prop_assert_eq!((session.affinity.kept, session.affinity.broken), (kept.len() as u64, broken.len() as u64));
+            prop_assert_eq!((session.count, session.newest_ns()), (turns.len() as u64, turns.last().unwrap().start_ns));
+        }
+        let newest: Vec<u64> = rollup.sessions.newest().map(|(_, session)| session.newest_ns()).collect();
+        prop_assert!(newest.is_sorted_by(|one, other| one >= other));
+    }
+}
+
+#[test]
+fn a_lost_worker_has_vanished_until_it_is_heard_of_again() {
+    let one = Worker { id: 7, rank: Some(0) };
+    let leg = |attempt, worker, at_ms: u64, outcome: &str| Leg {
+        phase: Phase::Aggregated,
+        attempt,
+        dispatch: Some(Dispatch {
+            span: SpanId([1; 8]),
+            start_ns: START + at_ms * MS,
+            duration_ns: 5 * MS,
+            route: "kv".into(),
+            worker: Some(worker),
+            result: "accepted".into(),
+            attempt_outcome: outcome.into(),
+            error: "".into(),
+            retry: None,
+            migration_reason: "".into(),
+            from_worker: None,
+            tokens_carried: None,
+            origin: Origin::Span,
+        }),
+        ..Leg::default()
+    };
+    let request = |end_ms: u64, legs| Facts {
+        outcome: Some(Outcome::Success),
+        state: State::Ended,
+        start_ns: START,
+        end_ns: Some(START + end_ms * MS),
+        legs,
+        ..Facts::default()
+    };
+    let other = Worker { id: 8, rank: Some(0) };
+    let mut rollup = Rollup::default();
+    rollup.add(&request(900, vec![leg(0, one, 100, "success")]));
+    assert!(!rollup.workers.get(one).unwrap().has_vanished());
+    // Taken before the other one ended, lost after it.
+    rollup.add(&request(3_000, vec![leg(0, one, 50, "worker_disconnected"), leg(1, other, 2_000, "success")]));
+    let life = rollup.workers.get(one).unwrap();
+    assert!(life.has_vanished() && !rollup.workers.get(other).unwrap().has_vanished());
+    assert_eq!(life.last_seen_ns(), Some(START + 900 * MS));
+    rollup.add(&request(5_000, vec![leg(0, one, 4_000, "success")]));
+    assert!(!rollup.workers.get(one).unwrap().has_vanished());
+}

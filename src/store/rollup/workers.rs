@@ -1,0 +1,126 @@
+//! What became of each worker and rank: who is at it, how soon it answered, when it was heard of last, whether it is lost.
+
+use std::collections::BTreeMap;
+
+use super::Sign;
+use super::values::Values;
+use crate::lifecycle::facts::{Facts, Leg, State};
+use crate::lifecycle::ids::Worker;
+use crate::lifecycle::stage::{Outcome, Phase};
+
+/// Moments are kept to a tenth of a second.
+const TICK_NS: u64 = 100_000_000;
+
+/// Every worker and rank that a leg went to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workers(BTreeMap<Worker, Life>);
+
+/// One worker's rank.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Life {
+    /// Requests with a leg to it.
+    pub requests: u64,
+    /// Legs that went to it, dispatched or only chosen.
+    pub legs: u64,
+    /// Requests in flight that are at it: their newest leg went to it.
+    pub in_flight: u64,
+    /// Times to first token of the requests that it served a leg of, nanoseconds.
+    pub ttft: Values,
+    /// Moments at which it must have been there.
+    heard: Values,
+    /// Moments at which it was found lost.
+    lost: Values,
+}
+
+impl Life {
+    /// When it was last heard of, nanoseconds since the epoch, to a tenth of a second: it took a leg, or finished one.
+    pub fn last_seen_ns(&self) -> Option<u64> {
+        self.heard.max().map(|tick| tick * TICK_NS)
+    }
+
+    /// Whether it was found lost and nothing was heard of it since.
+    pub fn has_vanished(&self) -> bool {
+        self.lost.max() > self.heard.max()
+    }
+}
+
+impl Workers {
+    pub(super) fn apply(&mut self, facts: &Facts, sign: Sign) {
+        let newest = facts.legs.last().and_then(Leg::worker).filter(|_| facts.state == State::InFlight);
+        for (at, leg) in facts.legs.iter().enumerate() {
+            let Some(worker) = leg.worker() else { continue };
+            let life = self.0.entry(worker).or_default();
+            sign.step(&mut life.legs);
+            if !facts.legs[..at].iter().any(|before| before.worker() == Some(worker)) {
+                sign.step(&mut life.requests);
+                if newest == Some(worker) {
+                    sign.step(&mut life.in_flight);
+                }
+                if let Some((ttft, _)) = facts.ttft_ns {
+                    sign.value(&mut life.ttft, ttft);
+                }
+            }
+            if let Some(time_ns) = heard_ns(facts, leg) {
+                sign.value(&mut life.heard, time_ns / TICK_NS);
+            }
+            if let Some(time_ns) = lost_ns(facts, at) {
+                // The tick after: what it did in the moment before it was lost is no sign that it came back.
+                sign.value(&mut life.lost, time_ns / TICK_NS + 1);
+            }
+            if life.legs == 0 {
+                self.0.remove(&worker);
+            }
+        }
+    }
+
+    /// Workers and ranks, by id.
+    pub fn iter(&self) -> impl Iterator<Item = (Worker, &Life)> {
+        self.0.iter().map(|(worker, life)| (*worker, life))
+    }
+
+    /// One of them.
+    pub fn get(&self, worker: Worker) -> Option<&Life> {
+        self.0.get(&worker)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// When a leg last showed that its worker was there: it finished the answer, else it took the leg.
+fn heard_ns(facts: &Facts, leg: &Leg) -> Option<u64> {
+    let dispatch = leg.dispatch.as_ref()?;
+    let answered = leg.phase != Phase::Prefill && facts.outcome == Some(Outcome::Success) && !dispatch.lost_worker();
+    let is_last = facts.last_leg(leg.phase).is_some_and(|last| last.attempt == leg.attempt);
+    if let (true, true, Some(end_ns)) = (answered, is_last, facts.end_ns) {
+        return Some(end_ns);
+    }
+    let taken = match dispatch.result.as_str() {
+        "accepted" => true,
+        "" => matches!(dispatch.attempt_outcome.as_str(), "success" | "cancelled" | "worker_disconnected"),
+        _ => false,
+    };
+    // A route span alone ends with the attempt: when it ended badly, only its beginning is a sign of life.
+    let hand_over_ns = if dispatch.result.is_empty() && dispatch.lost_worker() { 0 } else { dispatch.duration_ns };
+    taken.then(|| dispatch.start_ns.saturating_add(hand_over_ns))
+}
+
+/// When the worker of a leg was found lost: the next attempt began, or the request ended.
+fn lost_ns(facts: &Facts, at: usize) -> Option<u64> {
+    let leg = &facts.legs[at];
+    let dispatch = leg.dispatch.as_ref().filter(|dispatch| dispatch.lost_worker())?;
+    let began = |next: &Leg| {
+        let queued = next.queue.as_ref().map(|queue| queue.start_ns);
+        queued.or_else(|| Some(next.dispatch.as_ref()?.start_ns))
+    };
+    let again = facts.legs[at + 1..].iter().filter(|next| next.attempt > leg.attempt).find_map(began);
+    let handed_over = dispatch.start_ns.saturating_add(dispatch.duration_ns);
+    Some(again.or(facts.end_ns).unwrap_or(handed_over).max(handed_over))
+}

@@ -1,0 +1,224 @@
+//! Frontend streams: who left, after how many events and how long, and what the root made of it; TTFT and event rates.
+
+use super::{Bar, Block, Cell, Mark, Pane, PlotKind, Room, quantiles, said, scale, terms};
+use crate::lifecycle::stage::{Origin, Outcome};
+use crate::store::rollup::Streams;
+use crate::store::rollup::values::Values;
+use crate::view::data::Seen;
+use crate::view::{Tone, format, outcome_tone};
+
+pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
+    let rollup = &*seen.rollup;
+    let streams = &rollup.streams;
+    let open = vec![
+        Cell::label("open"),
+        Cell::count(streams.open, Tone::Running).finding_any(streams.open, "state:in_flight streaming:true"),
+    ];
+    let summary = format!("{} streams", format::count(streams.count));
+    if streams.count == 0 && streams.open == 0 && streams.ttft.count() + streams.ttft_records.count() == 0 {
+        let text = if rollup.requests.total == 0 { "no requests" } else { "no streams" };
+        return Pane::one(summary, vec![Block::text(0, vec![Cell::label(text)])]);
+    }
+    let classes =
+        if room.zoomed { usize::from(room.column() / 6).max(4) } else { usize::from(room.columns / 6).clamp(4, 12) };
+    if room.is_tight() {
+        let mut cells = abandoned(streams, false);
+        cells.extend(ttft(streams, true));
+        return Pane::one(summary, vec![leaving(streams, classes), Block::text(0, cells)]);
+    }
+    let mut rest = open;
+    rest.push(Cell::label("· events/s"));
+    rest.extend(quantiles(&streams.event_rates, format::count));
+    let rates = Block::text(2, rest);
+    let blocks = vec![
+        Block::text(0, abandoned(streams, true)),
+        leaving(streams, classes),
+        Block::text(1, ttft(streams, false)),
+        rates,
+    ];
+    if !room.zoomed {
+        return Pane::one(summary, blocks);
+    }
+    let [line, leaving, ttfts, rates] = match <[Block; 4]>::try_from(blocks) {
+        Ok(blocks) => blocks,
+        Err(blocks) => return Pane::one(summary, blocks),
+    };
+    let left = vec![
+        line,
+        leaving.titled("who leaves when, by events"),
+        by_age(streams, classes).titled("who leaves when, by time"),
+        still_there(streams, classes).titled("of those who left, still there after … events"),
+    ];
+    let right = vec![
+        ttfts,
+        ttft_plot(streams, classes).titled("TTFT"),
+        rates,
+        outcomes(streams).titled("streams by how they ended"),
+        durations(streams, classes).titled("duration of streams"),
+    ];
+    Pane::two(summary, room, left, right)
+}
+
+/// Whether anything says how streams ended.
+fn says_outcomes(streams: &Streams) -> bool {
+    streams.outcomes.iter().any(|(outcome, _)| !outcome.is_empty())
+}
+
+/// `abandoned 22 % (63 of 288)   root: cancelled 61  success 1  failed 1`.
+fn abandoned(streams: &Streams, roots: bool) -> Vec<Cell> {
+    if streams.count == 0 {
+        return vec![Cell::label("no stream has ended")];
+    }
+    if !says_outcomes(streams) {
+        return vec![Cell::label(if roots {
+            "how streams ended is not recorded in this mode or layout"
+        } else {
+            "ends not recorded"
+        })];
+    }
+    let share = format::percent(streams.abandoned, streams.count);
+    let mut cells = vec![
+        Cell::label("abandoned"),
+        Cell::new(share, Tone::Streaming).finding_any(streams.abandoned, "abandoned:true"),
+    ];
+    if !roots {
+        return cells;
+    }
+    cells.push(Cell::label(format!("{} of {}", format::count(streams.abandoned), format::count(streams.count))));
+    if streams.abandoned == 0 {
+        return cells;
+    }
+    cells.push(Cell::label("· root"));
+    for (outcome, count) in Outcome::ALL.into_iter().zip(streams.roots_of_abandoned) {
+        if count > 0 {
+            cells.push(Cell::label(outcome.word().replace('_', " ")));
+            let term = format!("abandoned:true {}", terms::is("outcome", outcome.word()));
+            cells.push(Cell::count(count, outcome_tone(outcome)).finding(term));
+        }
+    }
+    let without = streams.abandoned_without_root;
+    if without > 0 {
+        cells.extend([
+            Cell::label("no root yet"),
+            Cell::count(without, Tone::Running).finding("abandoned:true root:false"),
+        ]);
+    }
+    cells
+}
+
+fn by_events(streams: &Streams, classes: usize, value: impl Fn(u64, u64) -> (u64, String)) -> Vec<Bar> {
+    let of = &streams.events_at_leaving;
+    scale::doublings(of.min().zip(of.max()), classes)
+        .into_iter()
+        .map(|(from, to)| {
+            let (count, within) = value(from, to);
+            Bar {
+                value: Some(count),
+                label: format::short_count(from),
+                tone: Tone::Streaming,
+                term: (count > 0).then(|| format!("abandoned:true {within}")),
+            }
+        })
+        .collect()
+}
+
+/// Who left after how many events; by time where events are not recorded.
+fn leaving(streams: &Streams, classes: usize) -> Block {
+    if streams.events_at_leaving.count() == 0 && streams.age_at_leaving.count() > 0 {
+        return by_age(streams, classes);
+    }
+    let bars = by_events(streams, classes, |from, to| {
+        (streams.events_at_leaving.between(from, to), format!("events:{from}..<{to}"))
+    });
+    Block::plot(1, PlotKind::Bars, "left", bars, vec!["events when they left".into()])
+}
+
+fn by_age(streams: &Streams, classes: usize) -> Block {
+    let bars = times(&streams.age_at_leaving, classes, Tone::Streaming, |within| {
+        format!("abandoned:true stream.time:{within}")
+    });
+    Block::plot(3, PlotKind::Bars, "left", bars, vec!["streamed when they left".into()])
+}
+
+fn still_there(streams: &Streams, classes: usize) -> Block {
+    let of = &streams.events_at_leaving;
+    let bars = by_events(streams, classes, |from, _| (of.between(from, u64::MAX), format!("events>={from}")));
+    Block::plot(5, PlotKind::Bars, "there", bars, vec!["events".into()])
+}
+
+fn times(values: &Values, classes: usize, tone: Tone, term: impl Fn(&str) -> String) -> Vec<Bar> {
+    scale::decades(values, classes)
+        .into_iter()
+        .map(|(from, to)| {
+            let count = values.between(from, to);
+            let within = format!("{}..<{}", scale::time(from), scale::time(to));
+            Bar { value: Some(count), label: scale::time(from), tone, term: (count > 0).then(|| term(&within)) }
+        })
+        .collect()
+}
+
+/// Times to first token: of spans, or of records where there are no others.
+fn ttfts(streams: &Streams) -> (&Values, &'static str, String) {
+    let both = streams.ttft.count() > 0 && streams.ttft_records.count() > 0;
+    match streams.ttft.count() {
+        0 => (&streams.ttft_records, "ʳ", String::new()),
+        _ if both => (&streams.ttft, "", format!(" {}", terms::is("ttft.origin", Origin::Span.word()))),
+        _ => (&streams.ttft, "", String::new()),
+    }
+}
+
+fn ttft(streams: &Streams, tight: bool) -> Vec<Cell> {
+    let (values, mark, _) = ttfts(streams);
+    if tight {
+        let both = [0.5, 0.99].map(|q| values.quantile(q).map_or("–".into(), format::duration));
+        return vec![Cell::label(format!("TTFT{mark}")), Cell::new(both.join("/"), Tone::Plain)];
+    }
+    let mut cells = vec![Cell::label(format!("TTFT{mark}"))];
+    cells.extend(quantiles(values, format::duration));
+    let spark = scale::spark(values, &scale::decades(values, 12));
+    cells.push(Cell { mark: Mark::Spark(spark), ..Cell::new("", Tone::Streaming) });
+    if mark.is_empty() && streams.ttft_records.count() > 0 {
+        cells.push(Cell::label(format!("{} ʳ beside", format::count(streams.ttft_records.count()))));
+    }
+    cells
+}
+
+fn ttft_plot(streams: &Streams, classes: usize) -> Block {
+    let (values, _, origin) = ttfts(streams);
+    let bars = times(values, classes, Tone::Streaming, |within| format!("ttft:{within}{origin}"));
+    Block::plot(2, PlotKind::Bars, "requests", bars, vec!["from … on".into()])
+}
+
+fn durations(streams: &Streams, classes: usize) -> Block {
+    let bars = times(&streams.durations, classes, Tone::Streaming, |within| format!("stream.time:{within}"));
+    Block::plot(4, PlotKind::Bars, "streams", bars, vec!["from … on".into()])
+}
+
+fn outcomes(streams: &Streams) -> Block {
+    let most = streams.outcomes.iter().map(|(_, count)| count).max().unwrap_or(0);
+    let rows = streams
+        .outcomes
+        .ranked()
+        .into_iter()
+        .map(|(outcome, count)| {
+            let term = match outcome.as_str() {
+                "" => "stream.time:* -stream.outcome:*".into(),
+                word => terms::is("stream.outcome", word),
+            };
+            let tone = match outcome.as_str() {
+                "success" => Tone::Good,
+                "abandoned" => Tone::Streaming,
+                "cancelled" => Tone::Cancelled,
+                "failed" => Tone::Bad,
+                _ => Tone::Plain,
+            };
+            vec![
+                Cell::new(said(outcome, "not recorded"), tone).finding(term),
+                Cell::new("", tone).bar(count, most),
+                Cell::count(count, Tone::Plain),
+                Cell::label(format::percent(count, streams.count)),
+            ]
+        })
+        .collect();
+    Block::table(3, &["", "", ">n", ">"], rows)
+}
