@@ -78,7 +78,7 @@ pub(super) fn latest(data: &dyn Data, most: usize) -> Vec<Decision> {
                 request: request_name(facts),
                 ended: facts.state != State::InFlight,
                 phase: leg.phase,
-                selection: selection.clone(),
+                selection: (**selection).clone(),
                 candidates,
                 term,
             });
