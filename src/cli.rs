@@ -46,6 +46,9 @@ pub struct Dashboard {
     /// OTLP JSON lines, length-delimited OTLP protobuf or request-trace JSON lines; plain, gzip or zstd. `-` is standard
     /// input.
     pub files: Vec<PathBuf>,
+    /// Go on reading the last file while it is written (plain lines only).
+    #[arg(long, short = 'f', requires = "files")]
+    pub follow: bool,
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
@@ -107,8 +110,14 @@ pub struct Report {
     #[command(flatten)]
     pub input: Input,
     /// Print JSON (schema `reqtop.report.v1`) instead of text.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
+    /// Print Markdown tables instead of text.
+    #[arg(long)]
+    pub markdown: bool,
+    /// Count only requests that ended within this time before the last moment of the data, or have not ended.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub window: Option<Duration>,
 }
 
 /// Options of `reqtop check`.
@@ -317,7 +326,7 @@ mod tests {
         assert_eq!((cli.dashboard.files.len(), cli.dashboard.listen.grpc.as_deref()), (1, Some("127.0.0.1:0")));
         let cli = Cli::parse_from(["reqtop", "report", "a", "b", "--json"]);
         assert!(
-            matches!(cli.command, Some(Command::Report(Report { json: true, input: Input { ref files, .. } })) if files.len() == 2)
+            matches!(cli.command, Some(Command::Report(Report { json: true, input: Input { ref files, .. }, .. })) if files.len() == 2)
         );
         assert!(Cli::try_parse_from(["reqtop", "report"]).is_err());
         assert!(Cli::try_parse_from(["reqtop", "report", "--listen", "--for", "2s"]).is_ok());

@@ -1,13 +1,12 @@
 //! Real captures of a real Dynamo give the numbers that a right reading gives (the table of their README), from files and
 //! through the live endpoint, over gRPC and HTTP, in protobuf and JSON, in any order of arrival.
 
+mod common;
+
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
 use bytes::Bytes;
+use common::{Listening, binary, count, fixture, inflated, report};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::logs::v1::logs_service_client::LogsServiceClient;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -50,33 +49,6 @@ const TABLE: &[Row] = &[
         114,
     ),
 ];
-
-fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
-}
-
-fn inflated(name: &str) -> Vec<u8> {
-    let file = std::fs::File::open(fixture(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let mut bytes = Vec::new();
-    flate2::read::MultiGzDecoder::new(file).read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
-fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reqtop"));
-    command.env_clear();
-    command
-}
-
-fn report(files: &[PathBuf]) -> Json {
-    let output = binary().args(["report", "--json"]).args(files).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn count(report: &Json, path: &[&str]) -> u64 {
-    path.iter().fold(report, |at, key| &at[*key]).as_u64().unwrap_or(0)
-}
 
 #[test]
 fn every_capture_gives_the_numbers_of_its_readme() {
@@ -124,46 +96,6 @@ fn protobuf_files_and_json_files_read_alike() {
     }
 }
 
-/// A report that listens.
-struct Listening {
-    child: Child,
-    grpc: SocketAddr,
-    http: SocketAddr,
-}
-
-fn listen() -> Listening {
-    let mut child = binary()
-        .args(["report", "--json", "--listen", "--for", "60s"])
-        .args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = Vec::new();
-    let stderr = child.stderr.as_mut().unwrap();
-    let mut byte = [0];
-    while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-        line.push(byte[0]);
-    }
-    let line = String::from_utf8(line).unwrap();
-    let address = |after: &str| {
-        let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
-        rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
-    };
-    Listening { grpc: address("grpc "), http: address("http "), child }
-}
-
-impl Listening {
-    /// Ends it; gives its report.
-    fn report(self) -> Json {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        let output = self.child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-}
-
 /// The export requests of a length-delimited capture.
 fn messages(name: &str) -> Vec<Bytes> {
     let bytes = Bytes::from(inflated(name));
@@ -176,21 +108,6 @@ fn messages(name: &str) -> Vec<Bytes> {
         at = start + length;
     }
     messages
-}
-
-fn post(address: SocketAddr, path: &str, kind: &str, body: &[u8]) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(
-        stream,
-        "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    )
-    .unwrap();
-    stream.write_all(body).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    answer
 }
 
 /// What must not depend on how and in which order things came.
@@ -211,7 +128,7 @@ fn the_live_endpoint_gives_the_same_report_in_any_order() {
         }
         for way in ["grpc", "http protobuf", "http json"] {
             rng.shuffle(&mut all);
-            let listening = listen();
+            let listening = Listening::report();
             match way {
                 "grpc" => {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -233,8 +150,9 @@ fn the_live_endpoint_gives_the_same_report_in_any_order() {
                 }
                 "http protobuf" => {
                     for (kind, message) in &all {
-                        let answer = post(listening.http, &format!("/v1/{kind}"), "application/x-protobuf", message);
-                        assert!(answer.ends_with("\r\n\r\n"), "an empty body says that all was taken: {answer}");
+                        let path = format!("/v1/{kind}");
+                        let answer = common::post(listening.http, &path, "application/x-protobuf", message);
+                        assert!(answer.status == 200 && answer.body.is_empty(), "all was taken: {answer:?}");
                     }
                 }
                 _ => {
@@ -243,14 +161,14 @@ fn the_live_endpoint_gives_the_same_report_in_any_order() {
                         let mut lines: Vec<&str> = text.lines().collect();
                         rng.shuffle(&mut lines);
                         for line in lines {
-                            let answer =
-                                post(listening.http, &format!("/v1/{kind}"), "application/json", line.as_bytes());
-                            assert!(answer.ends_with("\r\n\r\n{}"), "{answer}");
+                            let path = format!("/v1/{kind}");
+                            let answer = common::post(listening.http, &path, "application/json", line.as_bytes());
+                            assert!(answer.status == 200 && answer.body == b"{}", "all was taken: {answer:?}");
                         }
                     }
                 }
             }
-            assert_eq!(comparable(listening.report()), wanted, "{name} over {way}");
+            assert_eq!(comparable(listening.json()), wanted, "{name} over {way}");
         }
     }
 }

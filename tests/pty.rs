@@ -1,128 +1,17 @@
 //! End to end: the binary on a real pseudo-terminal, exported to by the OpenTelemetry SDK's own exporter.
 
-use std::io::{Read, Write};
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+mod common;
+
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use common::ANY;
+use common::terminal::Terminal;
 use opentelemetry::trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
-
-const DEADLINE: Duration = Duration::from_secs(30);
-
-/// The binary on a terminal of its own.
-struct Terminal {
-    screen: Arc<Mutex<vt100::Parser>>,
-    raw: Arc<Mutex<Vec<u8>>>,
-    keys: Box<dyn Write + Send>,
-    child: Box<dyn Child + Send + Sync>,
-    master: Option<Box<dyn MasterPty + Send>>,
-    /// Tells the reader to let go of its end.
-    gone: Arc<AtomicBool>,
-}
-
-impl Terminal {
-    fn start(args: &[&str], env: &[(&str, &str)]) -> Self {
-        let size = PtySize { rows: 30, cols: 140, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_reqtop"));
-        command.env_clear();
-        command.env("TERM", "xterm-256color");
-        env.iter().for_each(|(key, value)| command.env(key, value));
-        command.args(args);
-        let child = pair.slave.spawn_command(command).unwrap();
-        drop(pair.slave);
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(size.rows, size.cols, 0)));
-        let raw = Arc::new(Mutex::new(Vec::new()));
-        let mut reader = pair.master.try_clone_reader().unwrap();
-        let keys = pair.master.take_writer().unwrap();
-        let (into_screen, into_raw) = (Arc::clone(&screen), Arc::clone(&raw));
-        let gone = Arc::new(AtomicBool::new(false));
-        let hung_up = Arc::clone(&gone);
-        std::thread::spawn(move || {
-            let mut bytes = [0; 65536];
-            while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                if hung_up.load(Ordering::SeqCst) {
-                    return;
-                }
-                into_screen.lock().unwrap().process(&bytes[..count]);
-                into_raw.lock().unwrap().extend_from_slice(&bytes[..count]);
-            }
-        });
-        Self { screen, raw, keys, child, master: Some(pair.master), gone }
-    }
-
-    fn text(&self) -> String {
-        self.screen.lock().unwrap().screen().contents()
-    }
-
-    /// Waits until the screen satisfies `seen`, up to the deadline.
-    fn wait(&self, what: &str, seen: impl Fn(&str) -> bool) -> String {
-        let begun = Instant::now();
-        loop {
-            let text = self.text();
-            if seen(&text) {
-                return text;
-            }
-            assert!(begun.elapsed() < DEADLINE, "waited in vain for {what}:\n{text}");
-            std::thread::yield_now();
-        }
-    }
-
-    fn wait_for(&self, wanted: &str) -> String {
-        self.wait(wanted, |text| text.contains(wanted))
-    }
-
-    fn type_keys(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-        self.keys.flush().unwrap();
-    }
-
-    /// Waits until these bytes have been written to the terminal.
-    fn wait_for_bytes(&self, wanted: &str) {
-        let begun = Instant::now();
-        while !String::from_utf8_lossy(&self.raw.lock().unwrap()).contains(wanted) {
-            assert!(begun.elapsed() < DEADLINE, "never written: {wanted:?}");
-            std::thread::yield_now();
-        }
-    }
-
-    /// Waits for the end of the program; gives its exit status.
-    fn end(&mut self) -> u32 {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.exit_code();
-            }
-            assert!(begun.elapsed() < DEADLINE, "still running:\n{}", self.text());
-            std::thread::yield_now();
-        }
-    }
-
-    /// The bound addresses, as the header shows them.
-    fn addresses(&self) -> (SocketAddr, SocketAddr) {
-        let text = self.wait("the bound addresses", |text| text.contains("grpc 127.0.0.1:") && text.contains("http :"));
-        let number = |after: &str| -> u16 {
-            let rest = &text[text.find(after).unwrap() + after.len()..];
-            rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
-        };
-        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        (at(number("grpc 127.0.0.1:")), at(number("http :")))
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-    }
-}
-
-const ANY: [&str; 4] = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
 
 /// Sends one request's root and a worker's span below it, through the SDK.
 fn export(exporter: SpanExporter, request: &str, worker: &str, outcome: &str) {

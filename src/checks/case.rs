@@ -28,6 +28,10 @@ pub(super) struct Case<'a> {
     ends: Vec<(u32, u32)>,
     /// Repeated keys: span index and key.
     pub repeats: Vec<(u32, &'a str)>,
+    /// The stage of each span: what most walks look at first.
+    stages: Vec<Stage>,
+    /// The spans of the lifecycle schema, by index.
+    lifecycle: Vec<u32>,
     /// The frontend's dispatches, by index.
     dispatches: Vec<u32>,
 }
@@ -64,8 +68,12 @@ impl<'a> Case<'a> {
             attrs: Vec::with_capacity(view.spans.len() * 16),
             ends: Vec::with_capacity(view.spans.len()),
             repeats: Vec::new(),
+            stages: view.spans.iter().map(|span| span.stage).collect(),
+            lifecycle: Vec::new(),
             dispatches: Vec::new(),
         };
+        let stages = case.stages.iter().zip(0..);
+        case.lifecycle = stages.filter(|(stage, _)| stage.is_lifecycle()).map(|(_, at)| at).collect();
         for (at, span) in view.spans.iter().enumerate() {
             case.read(at as u32, span);
         }
@@ -109,12 +117,13 @@ impl<'a> Case<'a> {
 
     /// The spans of a stage, by start.
     pub fn spans(&self, stage: Stage) -> impl Iterator<Item = Span<'_>> {
-        self.all().filter(move |span| span.view.stage == stage)
+        let stages = self.stages.iter().zip(0..);
+        stages.filter(move |(other, _)| **other == stage).map(|(_, at)| self.span(at))
     }
 
     /// The spans of the lifecycle schema.
     pub fn lifecycle(&self) -> impl Iterator<Item = Span<'_>> {
-        self.all().filter(|span| span.view.stage.is_lifecycle())
+        self.lifecycle.iter().map(|at| self.span(*at))
     }
 
     /// The root.

@@ -9,6 +9,7 @@ use hashbrown::{HashMap, HashSet};
 use super::around::{Place, Surroundings, Twin};
 use super::load::LoadRecord;
 use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::context::Resource;
 use crate::lifecycle::facts::Marks;
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::record::{RecordBody, Replay};
@@ -139,7 +140,7 @@ impl Run {
         if self.exporting.len() >= MOST {
             return;
         }
-        for span in view.spans.iter().filter(|span| matches!(span.stage, Stage::Admission | Stage::Operation)) {
+        for span in view.spans.iter().filter(|span| span.stage == Stage::Operation) {
             if let Up::At(parent) = span.up
                 && let Some(worker) = view.spans[parent as usize].number(Field::PayloadInstance)
             {
@@ -148,14 +149,18 @@ impl Run {
         }
     }
 
+    /// One span of each resource speaks for its process: enough for a majority.
     fn learn_modes(&mut self, view: &RequestView<'_>) {
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: Vec<Resource<'_>> = Vec::new();
         for span in view.spans.iter().filter(|span| span.stage.is_lifecycle()) {
-            let epoch = span.text(Field::Epoch);
-            if epoch.is_empty() || seen.contains(&epoch) {
+            if seen.contains(&span.resource) {
                 continue;
             }
-            seen.push(epoch);
+            let epoch = span.text(Field::Epoch);
+            if epoch.is_empty() {
+                continue;
+            }
+            seen.push(span.resource);
             let at = match Mode::of(span.text(Field::Mode)) {
                 Mode::Core => 0,
                 Mode::Investigation => 1,

@@ -22,13 +22,14 @@ fn rooted(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         return;
     }
     let level = if case.facts.layout == Layout::Evidence { Level::Error } else { Level::Warning };
+    let rooted: Vec<_> = case.spans(Stage::Root).map(|root| root.view.trace).collect();
     let mut rootless = Vec::new();
     for span in case.lifecycle() {
         let trace = span.view.trace;
         if rootless.contains(&trace) {
             continue;
         }
-        if !case.spans(Stage::Root).any(|root| root.view.trace == trace) {
+        if !rooted.contains(&trace) {
             rootless.push(trace);
             if !case.settled {
                 asked.unknown(Why::Arriving);

@@ -93,6 +93,12 @@ pub fn assemble(input: &Input<'_>) -> Facts {
         ..Facts::default()
     };
     let mut seen = Seen::default();
+    // Of several `http-request`s (a proxy, a service called on the way) the outermost is the request's.
+    let is_http = |span: &&SpanView<'_>| span.stage == Stage::Http;
+    let http = input.spans.iter().filter(is_http).min_by_key(|span| matches!(span.up, Up::At(_)));
+    if let Some(http) = http {
+        read_http(&mut facts, &mut seen, http, http.body.attrs());
+    }
     for span in input.spans {
         read_span(&mut facts, &mut seen, span);
     }
@@ -115,7 +121,8 @@ struct Seen {
     http_failed: bool,
     lifecycle: bool,
     earliest_ns: Option<u64>,
-    /// The latest end of spans without a parent, for traces that are no request of the producer's.
+    /// The latest end of spans at the top of what this side of the wire does, for traces that are no request of the
+    /// producer's.
     top_end_ns: Option<u64>,
     record_start_ns: Option<u64>,
     record_end_ns: Option<u64>,
@@ -143,9 +150,16 @@ impl Seen {
     }
 }
 
+/// The longest text that facts keep, bytes. They hold words and ids; the attribute keeps the whole.
+const LONGEST: usize = 1024;
+
 /// A text value; empty for any other kind.
 pub(super) fn text(value: Value<'_>) -> CompactString {
     match value {
+        Value::Str(text) if text.len() > LONGEST => {
+            let end = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            compact_str::format_compact!("{}…", &text[..end])
+        }
         Value::Str(text) => text.into(),
         Value::Int(number) => compact_str::format_compact!("{number}"),
         _ => CompactString::default(),
@@ -158,9 +172,23 @@ fn fill(slot: &mut CompactString, value: Value<'_>) {
     }
 }
 
+/// Whether nothing on this side of the wire is above a span: it names no parent, or one that did not arrive and is
+/// another process's (a caller that exports nothing, or not to here), as its kind or OTLP's remote flag says.
+fn is_local_top(span: &SpanView<'_>) -> bool {
+    /// `SPAN_KIND_SERVER` and `SPAN_KIND_CONSUMER`.
+    const CALLED: [i32; 2] = [2, 5];
+    /// `SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK`.
+    const REMOTE: u32 = 0x200;
+    match span.up {
+        Up::Top => true,
+        Up::Missing => CALLED.contains(&span.kind) || span.body.head().flags & REMOTE != 0,
+        _ => false,
+    }
+}
+
 fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
     seen.start(span.start_ns);
-    if span.up == Up::Top && span.end_ns > 0 {
+    if is_local_top(span) && span.end_ns > 0 {
         seen.top_end_ns = seen.top_end_ns.max(Some(span.end_ns));
     }
     if span.stage.is_lifecycle() {
@@ -172,7 +200,6 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
     let attrs = || span.body.attrs();
     match span.stage {
         Stage::Root => read_root(facts, seen, span, attrs()),
-        Stage::Http => read_http(facts, seen, span, attrs()),
         Stage::Preprocessing => {
             let mut read = Preprocessing {
                 span: span.id,
@@ -254,13 +281,8 @@ fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
 }
 
 fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Attr<'a>>) {
-    if facts.has_http {
-        return;
-    }
     facts.has_http = true;
-    if !facts.has_root {
-        facts.trace = Some(span.trace);
-    }
+    facts.trace = Some(span.trace);
     seen.http = Some((span.start_ns, span.end_ns));
     seen.http_failed = span.body.head().status_code == 2;
     for attr in attrs {
@@ -359,8 +381,14 @@ fn settle_state(facts: &mut Facts, seen: &Seen, input: &Input<'_>) {
 fn mark(facts: &mut Facts, spans: &[SpanView<'_>]) {
     for span in spans {
         match span.up {
-            // An `http-request` may have a remote parent that never arrives (spec lifecycle-spans §6).
-            Up::Missing if span.stage != Stage::Http => facts.marks.set(Marks::MISSING_PARENT),
+            Up::Missing => {
+                facts.orphans += 1;
+                // An `http-request` may have a remote parent that never arrives (spec lifecycle-spans §6); and while a
+                // request is in flight, what is in flight has simply not arrived yet.
+                if span.stage != Stage::Http && facts.state != State::InFlight {
+                    facts.marks.set(Marks::MISSING_PARENT);
+                }
+            }
             Up::Cycle => facts.marks.set(Marks::CYCLE),
             Up::At(parent) => {
                 let parent = &spans[parent as usize];

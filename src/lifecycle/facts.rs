@@ -70,6 +70,8 @@ pub struct Facts {
     pub has_record: bool,
     /// Spans it has.
     pub spans: u32,
+    /// Those of them whose parent is named and has not arrived.
+    pub orphans: u32,
     /// What is odd about it.
     pub marks: Marks,
     /// Largest time by which a child of another process starts before its parent, nanoseconds.
@@ -310,18 +312,18 @@ impl Marks {
     /// The trace holds more than one request.
     pub const SHARED_TRACE: Self = Self(512);
 
-    /// Every mark with its word, for screens and reports.
-    pub const ALL: [(Self, &'static str); 10] = [
-        (Self::MISSING_PARENT, "missing parent"),
-        (Self::CYCLE, "cycle"),
-        (Self::INFERRED_JOIN, "joined by request id"),
-        (Self::SHARED_ID, "id shared by two requests"),
-        (Self::END_BEFORE_START, "end before start"),
-        (Self::BAD_TIME, "unlikely time"),
-        (Self::SKEW, "clock skew"),
-        (Self::DROPPED, "dropped by the sender"),
-        (Self::INCOMPLETE_PAYLOAD, "incomplete payload"),
-        (Self::SHARED_TRACE, "trace shared by several requests"),
+    /// Every mark with its sign, one column wide, and its word; for screens and reports.
+    pub const ALL: [(Self, char, &'static str); 10] = [
+        (Self::MISSING_PARENT, '⌃', "missing parent"),
+        (Self::CYCLE, '↺', "cycle"),
+        (Self::INFERRED_JOIN, '⋈', "joined by request id"),
+        (Self::SHARED_ID, '=', "id shared by two requests"),
+        (Self::END_BEFORE_START, '⇤', "end before start"),
+        (Self::BAD_TIME, '◔', "unlikely time"),
+        (Self::SKEW, '±', "clock skew"),
+        (Self::DROPPED, '⊘', "dropped by the sender"),
+        (Self::INCOMPLETE_PAYLOAD, '½', "incomplete payload"),
+        (Self::SHARED_TRACE, '∪', "trace shared by several requests"),
     ];
 
     /// Sets a mark.
@@ -334,9 +336,14 @@ impl Marks {
         self.0 & mark.0 != 0
     }
 
+    /// The signs and words of the marks set.
+    pub fn set_ones(self) -> impl Iterator<Item = (char, &'static str)> {
+        Self::ALL.into_iter().filter(move |(mark, ..)| self.has(*mark)).map(|(_, sign, word)| (sign, word))
+    }
+
     /// The words of the marks set.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
-        Self::ALL.into_iter().filter(move |(mark, _)| self.has(*mark)).map(|(_, word)| word)
+        self.set_ones().map(|(_, word)| word)
     }
 }
 
@@ -401,9 +408,31 @@ impl Facts {
     /// The bytes it takes in memory beside its own size, for accounting.
     pub fn heap_size(&self) -> usize {
         let long = |text: &CompactString| if text.is_heap_allocated() { text.capacity() } else { 0 };
+        let own =
+            [&self.request_id, &self.x_request_id, &self.session_id, &self.model, &self.outcome_word, &self.endpoint];
+        let stages = self.stream.iter().map(|stream| long(&stream.outcome)).chain(
+            self.preprocessing
+                .iter()
+                .map(|preprocessing| long(&preprocessing.checkpoint) + long(&preprocessing.outcome)),
+        );
+        let of_leg = |leg: &Leg| {
+            let queue = leg.queue.iter().flat_map(|queue| [&queue.class, &queue.policy, &queue.outcome, &queue.reason]);
+            let selection = leg.selection.iter().map(|selection| &selection.policy);
+            let dispatch = leg.dispatch.iter().flat_map(|dispatch| {
+                [
+                    &dispatch.route,
+                    &dispatch.result,
+                    &dispatch.attempt_outcome,
+                    &dispatch.error,
+                    &dispatch.migration_reason,
+                ]
+            });
+            let admission = leg.admission.iter().flat_map(|admission| [&admission.transport, &admission.result]);
+            queue.chain(selection).chain(dispatch).chain(admission).map(long).sum::<usize>()
+        };
         self.legs.capacity() * size_of::<Leg>()
-            + long(&self.request_id)
-            + long(&self.x_request_id)
-            + long(&self.session_id)
+            + own.into_iter().map(long).sum::<usize>()
+            + stages.sum::<usize>()
+            + self.legs.iter().map(of_leg).sum::<usize>()
     }
 }

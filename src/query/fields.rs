@@ -166,7 +166,7 @@ impl Get {
             Self::Id(_) | Self::Trace => Kind::Id,
             Self::Words(words, _) | Self::LegWords(words, _) => Kind::Words(*words),
             Self::Outcome => Kind::Words(outcomes),
-            Self::Marks => Kind::Words(|| Marks::ALL.map(|(_, word)| word).to_vec()),
+            Self::Marks => Kind::Words(|| Marks::ALL.map(|(.., word)| word).to_vec()),
             Self::Number(measure, _) | Self::LegNumber(measure, _) => Kind::Number(*measure),
             Self::Flag(_) | Self::LegFlag(_) => Kind::Flag,
             Self::LegWorker(_) | Self::Worker(_) => Kind::Worker,

@@ -418,22 +418,21 @@ impl Display for CheckReport {
 pub mod catalogue {
     use std::fmt::Write;
 
-    use crate::checks::{ALL, Check};
-
-    fn scope(check: &Check) -> String {
-        let layouts: Vec<&str> = check.layouts.iter().map(|layout| layout.word()).collect();
-        let modes: Vec<&str> = check.modes.iter().map(|mode| mode.word()).collect();
-        let layouts = if layouts.len() == 3 { "all layouts".into() } else { layouts.join(", ") };
-        let modes = if modes.len() == 3 { "all modes".into() } else { modes.join(", ") };
-        format!("{layouts}; {modes}")
-    }
+    use crate::checks::ALL;
 
     /// As text.
     pub fn text() -> String {
         let mut out = String::new();
         for check in &ALL {
-            let _ =
-                writeln!(out, "{:<22} {}  {}\n{:25} {}", check.id, check.level.letter(), check.what, "", scope(check));
+            let _ = writeln!(
+                out,
+                "{:<22} {}  {}\n{:25} {}",
+                check.id,
+                check.level.letter(),
+                check.what,
+                "",
+                check.applies_to()
+            );
         }
         out
     }
@@ -460,7 +459,7 @@ pub mod catalogue {
         let mut out = String::from("| id | level | what must hold | applies to |\n|---|---|---|---|\n");
         for check in &ALL {
             let what = check.what.replace('|', "\\|");
-            let _ = writeln!(out, "| `{}` | {} | {what} | {} |", check.id, check.level.letter(), scope(check));
+            let _ = writeln!(out, "| `{}` | {} | {what} | {} |", check.id, check.level.letter(), check.applies_to());
         }
         out
     }

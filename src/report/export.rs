@@ -33,9 +33,12 @@ pub fn json_lines(store: &Store, filter: Option<&Query>) -> String {
     out
 }
 
+/// The spans of a scope, the first of them to speak for it.
+type OfScope<'a, 'b> = (&'b SpanView<'a>, Vec<Json>);
+
 /// One export request: spans grouped by who sent them.
 fn line(out: &mut String, spans: &[SpanView<'_>]) {
-    let mut resources: Vec<(&SpanView<'_>, Vec<(&SpanView<'_>, Vec<Json>)>)> = Vec::new();
+    let mut resources: Vec<(&SpanView<'_>, Vec<OfScope<'_, '_>>)> = Vec::new();
     for span in spans {
         let at = resources.iter().position(|(first, _)| first.resource == span.resource).unwrap_or_else(|| {
             resources.push((span, Vec::new()));

@@ -5,6 +5,8 @@
 
 pub mod check;
 pub mod export;
+mod markdown;
+mod people;
 mod sections;
 mod text;
 
@@ -12,12 +14,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::lifecycle::facts::Marks;
-use crate::lifecycle::request::Up;
 use crate::lifecycle::stage::Outcome;
 use crate::query::Query;
 use crate::store::Store;
 use crate::store::rollup::Rollup;
+use crate::store::{is_within, time_of};
+pub use people::{RankRow, SessionRow, SessionsSection};
 pub use sections::{DispatchSection, LatencySection, QueueSection, SelectionSection, StreamingSection, WorkerRow};
 
 /// The version of the report's JSON.
@@ -124,6 +126,15 @@ pub struct RecordsSection {
     pub roots_without_record: u64,
 }
 
+/// A stretch of time, nanoseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct WindowSection {
+    /// Its length.
+    pub length_ns: u64,
+    /// Its end, since the epoch: the last moment of all that is held.
+    pub until_ns: u64,
+}
+
 /// The whole report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -132,6 +143,9 @@ pub struct Report {
     /// The filter it was made under; absent for everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
+    /// The window it was made within; absent for everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowSection>,
     /// Traces.
     pub traces: TracesSection,
     /// Spans.
@@ -150,6 +164,10 @@ pub struct Report {
     pub latency: LatencySection,
     /// Workers and ranks, as dispatched to.
     pub workers: Vec<WorkerRow>,
+    /// Workers and ranks over all phases: choices, requests in flight, signs of life.
+    pub ranks: Vec<RankRow>,
+    /// Agent sessions.
+    pub sessions: SessionsSection,
     /// Records.
     pub records: RecordsSection,
     /// What came in.
@@ -160,11 +178,18 @@ impl Report {
     /// The report of what the store holds, after [`Store::finish`]. `filter` says which requests count; traces, spans and
     /// records are always those of everything.
     pub fn of(store: &Store, input: InputSection, filter: Option<&Query>) -> Self {
+        Self::within(store, input, filter, None)
+    }
+
+    /// The same of the requests that ended within a window before the last moment of all that is held, or have not ended.
+    pub fn within(store: &Store, input: InputSection, filter: Option<&Query>, window_ns: Option<u64>) -> Self {
+        let until_ns = store.requests().map(|(_, facts)| time_of(facts)).max().unwrap_or(0);
         let mut rollup = Rollup::default();
         let mut requests = RequestsSection::default();
         let mut orphans = 0;
         for (key, facts) in store.requests() {
-            if filter.is_some_and(|query| !store.matches(query, key)) {
+            orphans += u64::from(facts.orphans);
+            if !is_within(facts, window_ns, until_ns) || filter.is_some_and(|query| !store.matches(query, key)) {
                 continue;
             }
             rollup.add(facts);
@@ -174,10 +199,6 @@ impl Report {
             if facts.has_root {
                 *requests.by_layout.entry(facts.layout.word()).or_default() += 1;
                 *requests.by_mode.entry(facts.mode.word()).or_default() += 1;
-            }
-            if facts.marks.has(Marks::MISSING_PARENT) {
-                let spans = store.request(key).map(|view| view.spans).unwrap_or_default();
-                orphans += spans.iter().filter(|span| span.up == Up::Missing).count() as u64;
             }
         }
         let counts = store.counts();
@@ -197,6 +218,7 @@ impl Report {
         Self {
             schema: SCHEMA,
             filter: filter.map(Query::to_string),
+            window: window_ns.map(|length_ns| WindowSection { length_ns, until_ns }),
             traces: TracesSection { total: store.traces() },
             spans: SpansSection {
                 received: counts.spans_received,
@@ -214,6 +236,8 @@ impl Report {
             streaming: StreamingSection::of(&rollup),
             latency: LatencySection::of(&rollup),
             workers: WorkerRow::all(&rollup),
+            ranks: RankRow::all(&rollup),
+            sessions: SessionsSection::of(&rollup),
             records: RecordsSection {
                 total: counts.records_kept(),
                 by_type: counts.records_by_type.iter().map(|(kind, count)| (kind.to_string(), *count)).collect(),

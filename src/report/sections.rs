@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::lifecycle::facts::FILTER_PARTS;
-use crate::lifecycle::stage::Outcome;
-use crate::store::rollup::values::{Costs, Values};
+use crate::lifecycle::stage::{Origin, Outcome};
+use crate::store::rollup::values::{Costs, Together, Values};
 use crate::store::rollup::{ClassWaits, Dispatches, Queues, Rollup, Selections};
 
 /// Nearest-rank quantiles of whole numbers. All absent but `n` when there are none.
@@ -37,6 +37,13 @@ impl From<&Values> for Quantiles<u64> {
     }
 }
 
+impl From<&Together<'_>> for Quantiles<u64> {
+    fn from(values: &Together<'_>) -> Self {
+        let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|q| values.quantile(q));
+        Self { n: values.count(), min: values.min(), p50, p90, p95, p99, max: values.max() }
+    }
+}
+
 impl From<&Costs> for Quantiles<f64> {
     fn from(costs: &Costs) -> Self {
         let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|q| costs.quantile(q));
@@ -45,7 +52,7 @@ impl From<&Costs> for Quantiles<f64> {
 }
 
 /// The key that stands for an empty word.
-fn word(word: &str) -> String {
+pub(super) fn word(word: &str) -> String {
     if word.is_empty() { "none".into() } else { word.into() }
 }
 
@@ -163,6 +170,8 @@ pub struct ChoicesSection {
     pub filtered_total: u64,
     /// The parts, summed.
     pub filtered_by_part: BTreeMap<&'static str, u64>,
+    /// Choices in which at least one rank was filtered by that part.
+    pub decisions_filtered_by_part: BTreeMap<&'static str, u64>,
     /// By chosen worker (its ranks together).
     pub selected_by_worker: BTreeMap<String, u64>,
 }
@@ -170,7 +179,7 @@ pub struct ChoicesSection {
 impl From<&Selections> for ChoicesSection {
     fn from(selections: &Selections) -> Self {
         let mut selected_by_worker = BTreeMap::new();
-        for (worker, of_worker) in &selections.by_worker {
+        for (worker, of_worker) in selections.by_worker.iter().filter(|(_, worker)| worker.chosen > 0) {
             *selected_by_worker.entry(worker.id.to_string()).or_default() += of_worker.chosen;
         }
         Self {
@@ -189,6 +198,7 @@ impl From<&Selections> for ChoicesSection {
             candidates_total: selections.candidates,
             filtered_total: selections.filtered,
             filtered_by_part: FILTER_PARTS.into_iter().zip(selections.filtered_parts).collect(),
+            decisions_filtered_by_part: FILTER_PARTS.into_iter().zip(selections.filtered_in).collect(),
             selected_by_worker,
         }
     }
@@ -301,13 +311,13 @@ impl DispatchSection {
     /// From a rollup.
     pub fn of(rollup: &Rollup) -> Self {
         let mut admission = AdmissionSection::default();
-        let mut payloads = Values::default();
+        let mut payloads = Together::default();
         for dispatches in [&rollup.dispatch, &rollup.dispatch_inferred] {
             for ((result, transport), count) in dispatches.admissions.iter() {
                 admission.spans += count;
                 *admission.by_result.entry(format!("{}|{}", word(result), word(transport))).or_default() += count;
             }
-            payloads.merge(&dispatches.payloads);
+            payloads.join(&dispatches.payloads);
         }
         admission.payload_bytes_total = u64::try_from(payloads.sum()).unwrap_or(u64::MAX);
         admission.payload_bytes = (&payloads).into();
@@ -334,6 +344,12 @@ pub struct StreamingSection {
     pub roots_of_abandoned: BTreeMap<&'static str, u64>,
     /// Dropped streams without a root.
     pub abandoned_without_root: u64,
+    /// Of requests in flight whose client streams.
+    pub open: u64,
+    /// Times to first token of all requests, as `http-request` says.
+    pub ttft_ns: Quantiles<u64>,
+    /// Times to first token as records tell, where no span does.
+    pub ttft_ns_from_records: Quantiles<u64>,
     /// Durations.
     pub duration_ns: Quantiles<u64>,
     /// Events a second.
@@ -357,6 +373,9 @@ impl StreamingSection {
                 .map(|(outcome, count)| (outcome.word(), count))
                 .collect(),
             abandoned_without_root: streams.abandoned_without_root,
+            open: streams.open,
+            ttft_ns: (&streams.ttft).into(),
+            ttft_ns_from_records: (&streams.ttft_records).into(),
             duration_ns: (&streams.durations).into(),
             events_per_second: (&streams.event_rates).into(),
         }
@@ -404,6 +423,8 @@ pub struct WorkerRow {
     pub rank: Option<u32>,
     /// Phase.
     pub phase: &'static str,
+    /// `span`, or `inferred` from route spans.
+    pub origin: &'static str,
     /// Attempts that went to it.
     pub dispatched: u64,
     /// By result.
@@ -422,7 +443,7 @@ impl WorkerRow {
     /// Every worker and rank, by phase.
     pub fn all(rollup: &Rollup) -> Vec<Self> {
         let mut rows = Vec::new();
-        for dispatches in [&rollup.dispatch, &rollup.dispatch_inferred] {
+        for (dispatches, origin) in [(&rollup.dispatch, Origin::Span), (&rollup.dispatch_inferred, Origin::Inferred)] {
             for ((phase, worker), of_worker) in &dispatches.by_worker {
                 let chosen = |selections: &Selections| {
                     let of = selections.by_worker.get(worker);
@@ -432,6 +453,7 @@ impl WorkerRow {
                     worker: worker.id.to_string(),
                     rank: worker.rank,
                     phase: phase.word(),
+                    origin: origin.word(),
                     dispatched: of_worker.count,
                     results: of_worker.results.iter().map(|(result, count)| (word(result), count)).collect(),
                     retries: of_worker.retries,

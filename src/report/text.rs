@@ -5,11 +5,17 @@ use std::fmt::{self, Display, Write};
 use super::Report;
 use super::sections::{AttemptsSection, ChoicesSection, Quantiles, WaitsSection};
 
+/// Sessions listed.
+const SESSIONS: usize = 20;
+
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { traces, spans, requests, records, input, .. } = self;
         if let Some(filter) = &self.filter {
             writeln!(f, "filter       {filter}")?;
+        }
+        if let Some(window) = &self.window {
+            writeln!(f, "window       the last {:.1} s", window.length_ns as f64 / 1e9)?;
         }
         writeln!(
             f,
@@ -98,13 +104,54 @@ impl Display for Report {
             let rank = row.rank.map_or_else(String::new, |rank| format!(":{rank}"));
             writeln!(
                 f,
-                "worker       {}{rank} {}: {} dispatched ({}), {} selected{}",
+                "worker       {}{rank} {}{}: {} dispatched ({}), {} selected{}",
                 row.worker,
                 row.phase,
+                if row.origin == "span" { "" } else { " ~" },
                 row.dispatched,
                 list(row.results.iter()),
                 row.selected,
                 some(", lost ", row.lost)
+            )?;
+        }
+        for row in &self.ranks {
+            let rank = row.rank.map_or_else(String::new, |rank| format!(":{rank}"));
+            let mean = |mean: Option<f64>| mean.map_or_else(|| "–".into(), |mean| format!("{mean:.3}"));
+            writeln!(
+                f,
+                "rank         {}{rank}: {} requests, {} in flight, selected {} ({:.1} %), won by {}, passed over {} by {}{}{}",
+                row.worker,
+                row.requests,
+                row.in_flight,
+                row.selected + row.selected_by_records,
+                row.share * 100.0,
+                mean(row.margin_won_mean),
+                row.passed_over,
+                mean(row.regret_lost_mean),
+                some(", lost ", row.lost),
+                if row.vanished { ", vanished" } else { "" },
+            )?;
+        }
+        let sessions = &self.sessions;
+        if sessions.total > 0 {
+            writeln!(
+                f,
+                "sessions     {}: {} turns; affinity kept {}, broken {}",
+                sessions.total, sessions.turns, sessions.affinity_kept, sessions.affinity_broken
+            )?;
+        }
+        for row in sessions.sessions.iter().take(SESSIONS) {
+            writeln!(
+                f,
+                "             {}: {} turns ({}), {} tokens in, {} out, {} cached; affinity kept {}, broken {}",
+                row.session,
+                row.turns,
+                list(row.outcomes.iter()),
+                row.input_tokens,
+                row.output_tokens,
+                row.cached_tokens,
+                row.affinity_kept,
+                row.affinity_broken
             )?;
         }
         writeln!(

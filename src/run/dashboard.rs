@@ -32,7 +32,7 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     };
     let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
-    stage.read(args.files)?;
+    stage.read(args.files, args.follow)?;
     let ended = stage.show()?;
     drop(serving);
     Ok(ended)
@@ -121,14 +121,14 @@ impl Stage {
     }
 
     /// Reads files beside the screen.
-    fn read(&self, paths: Vec<PathBuf>) -> Result<(), String> {
+    fn read(&self, paths: Vec<PathBuf>, follow: bool) -> Result<(), String> {
         if paths.is_empty() {
             return Ok(());
         }
         let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
         std::thread::Builder::new()
             .name("files".into())
-            .spawn(move || files::into_intake(&paths, &intake, &shared))
+            .spawn(move || files::into_intake(paths, follow, &intake, &shared))
             .map(drop)
             .map_err(|error| format!("cannot start the reading thread: {error}"))
     }

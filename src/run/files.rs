@@ -2,10 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::now_ns;
 use crate::pipeline::take_in;
 use crate::report::InputSection;
+use crate::source::file::follow::Followed;
 use crate::source::file::{self, Input, Limits, Problem, Progress, Sink};
 use crate::source::intake::{Intake, Payload, Receipt, Refusal};
 use crate::store::Store;
@@ -14,6 +16,9 @@ use crate::view::header::Loading;
 
 /// Problems that are told in words; further ones are counted.
 const TOLD: usize = 100;
+
+/// How often a followed file is looked at while nothing is written.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
 /// After how many bytes taken in the store is brought up to date.
 const REFRESH_BYTES: usize = 8 << 20;
@@ -67,20 +72,48 @@ impl Sink for Straight<'_> {
     }
 }
 
-/// Reads files beside a screen, which shows how far it has come.
-pub(super) fn into_intake(paths: &[PathBuf], intake: &Intake, shared: &Shared) {
-    let name = match paths {
+/// Reads files beside a screen, which shows how far it has come; then, if asked to, the last one for as long as the
+/// program runs.
+pub(super) fn into_intake(mut paths: Vec<PathBuf>, follow: bool, intake: &Intake, shared: &Shared) {
+    let name = match &paths[..] {
         [path] => path.display().to_string(),
         paths => format!("{} files", paths.len()),
     };
+    let followed = if follow { paths.pop() } else { None };
     let mut sink = Beside { intake, shared, name, problems: 0 };
-    let summary = file::read(&inputs(paths), Limits::default(), &mut sink);
+    let summary = file::read(&inputs(&paths), Limits::default(), &mut sink);
     shared.report(|vitals| {
         vitals.loading = None;
         if summary.bad + summary.unreadable > 0 {
             vitals.notices.push(format!("{} lines could not be read", summary.bad + summary.unreadable));
         }
     });
+    if let Some(path) = followed {
+        keep_reading(&mut Followed::new(&path), &mut sink);
+    }
+}
+
+/// Reads what is written to a file, until the screen is gone.
+fn keep_reading(followed: &mut Followed, sink: &mut Beside<'_>) {
+    let mut told = false;
+    loop {
+        match followed.next() {
+            Ok(Some(part)) => {
+                if file::read(&[part], Limits::default(), sink).stopped {
+                    return;
+                }
+                sink.shared.report(|vitals| vitals.loading = None);
+            }
+            Ok(None) => std::thread::sleep(LOOK_AGAIN),
+            Err(error) => {
+                if !std::mem::replace(&mut told, true) {
+                    let notice = format!("{}: {error}", sink.name);
+                    sink.shared.report(|vitals| vitals.notices.push(notice));
+                }
+                std::thread::sleep(LOOK_AGAIN);
+            }
+        }
+    }
 }
 
 struct Beside<'a> {

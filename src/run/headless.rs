@@ -25,8 +25,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Prints the report.
 pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
     gather(&args.input, |store, input, filter, notes| {
-        let report = Report::of(store, input, filter);
-        let output = if args.json { report.to_json() + "\n" } else { report.to_string() };
+        let window_ns = args.window.map(|window| u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
+        let report = Report::within(store, input, filter, window_ns);
+        let output = match (args.json, args.markdown) {
+            (true, _) => report.to_json() + "\n",
+            (_, true) => report.to_markdown(),
+            _ => report.to_string(),
+        };
         Ended { output, notes, status: 0 }
     })
 }

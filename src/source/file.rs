@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::intake::{Payload, Receipt, Refusal};
 
+pub mod follow;
 mod frames;
 mod open;
 mod sniff;
@@ -26,6 +27,15 @@ use texts::Texts;
 pub enum Input {
     /// A file.
     File(PathBuf),
+    /// The bytes `from..to` of a plain file: whole lines of one that is still written (see [`follow`]).
+    Part {
+        /// The file.
+        path: PathBuf,
+        /// Where a line begins.
+        from: u64,
+        /// Behind a line feed.
+        to: u64,
+    },
     /// Standard input.
     Stdin,
 }
@@ -40,7 +50,7 @@ impl From<&Path> for Input {
 impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) => path.display().fmt(f),
+            Self::File(path) | Self::Part { path, .. } => path.display().fmt(f),
             Self::Stdin => f.write_str("standard input"),
         }
     }

@@ -18,6 +18,9 @@ pub const GRACE_NS: u64 = 15_000_000_000;
 /// How many requests are asked at one refresh.
 const SLICE: usize = 512;
 
+/// When more than this many wait to be asked at once, they are asked only when they settle: under load one answer each.
+const MOST_SOON: usize = 4 * SLICE;
+
 /// The most violations of evicted requests that are kept word for word.
 const MOST_GONE: usize = 10_000;
 
@@ -152,7 +155,7 @@ impl Store {
         let Some(request) = self.requests.get_mut(&key).filter(|request| request.facts.state != State::InFlight) else {
             return;
         };
-        if !std::mem::replace(&mut request.asked.soon, true) {
+        if self.checked.soon.len() < MOST_SOON && !std::mem::replace(&mut request.asked.soon, true) {
             self.checked.soon.push_back(key);
         }
         if !std::mem::replace(&mut request.asked.later, true) {
@@ -211,7 +214,7 @@ impl Store {
         let Some(request) = requests.get_mut(&key).filter(|request| request.counted) else { return };
         let mut learned = request.asked.learned;
         let view = view(tables, traces, key, request);
-        if counts.spans_shed + counts.spans_evicted > 0 {
+        if counts.spans_shed > 0 {
             checked.run.note_lost_spans();
         }
         checked.run.learn(&view, &mut learned);

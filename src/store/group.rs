@@ -6,9 +6,10 @@
 
 use compact_str::CompactString;
 
-use super::trace::{Group, Trace};
-use super::{Store, Tables};
+use super::trace::{Group, Trace, UNGROUPED};
+use super::{Map, Set, Store, Tables};
 use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::ids::SpanId;
 use crate::lifecycle::packed::Value;
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Stage;
@@ -17,7 +18,7 @@ use crate::lifecycle::stage::Stage;
 const LARGE: usize = 4096;
 
 /// The most requests one trace may hold; further ones count as the last.
-const MOST_GROUPS: usize = u16::MAX as usize;
+const MOST_GROUPS: usize = UNGROUPED as usize;
 
 /// The rows of one request within a trace, before it is known which request of the store that is.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,9 @@ pub(super) struct Part {
     pub rid: CompactString,
     pub anchored: bool,
     pub start_ns: u64,
+    /// As in [`Group`].
+    pub rows: Vec<u32>,
+    pub sum: u64,
 }
 
 impl Store {
@@ -56,24 +60,33 @@ impl Store {
 
     fn group(&mut self, slot: usize, now_ns: u64) {
         let trace = &mut self.traces[slot];
-        let old = std::mem::take(&mut trace.groups);
+        let old = trace.take_groups();
         if trace.is_control(|trace, row| is_control_endpoint(&self.tables, trace, row)) {
             if trace.grouped_as_control {
                 return;
             }
             trace.grouped_as_control = true;
             self.control.push_back(slot as u32);
-            self.drop_groups(slot, old, None);
+            self.drop_groups(slot, &old, &Set::default(), None);
             return;
         }
         let parts = parts(&self.tables, trace);
+        let mut former: Map<&str, &Group> = Map::default();
+        old.iter().for_each(|group| _ = former.entry(&group.rid).or_insert(group));
         let mut groups: Vec<Group> = Vec::with_capacity(parts.len());
+        let mut taken: Set<RequestKey> = Set::default();
         for part in parts {
-            let taken: Vec<RequestKey> = groups.iter().map(|group| group.key).collect();
-            let key = self.request_for(&part, slot, &old, &taken, now_ns);
-            groups.push(Group { rid: part.rid, key, anchored: part.anchored, start_ns: part.start_ns });
+            let key = self.request_for(&part, slot, &former, &taken, now_ns);
+            taken.insert(key);
+            let Part { rid, anchored, start_ns, rows, sum } = part;
+            groups.push(Group { rid, key, anchored, start_ns, rows, sum });
         }
+        let shared = groups.len() > 1 && old.len() > 1;
         for group in &groups {
+            let before = former.get(group.rid.as_str()).filter(|before| before.key == group.key);
+            if shared && before.is_some_and(|before| before.sum == group.sum) {
+                continue;
+            }
             if let Some(request) = self.requests.get_mut(&group.key) {
                 if !request.traces.contains(&(slot as u32)) {
                     request.traces.push(slot as u32);
@@ -84,14 +97,14 @@ impl Store {
             self.touch_request(group.key);
         }
         let heir = groups.first().map(|group| group.key);
-        self.traces[slot].groups = groups;
-        self.drop_groups(slot, old, heir);
+        self.traces[slot].set_groups(groups);
+        self.drop_groups(slot, &old, &taken, heir);
     }
 
-    /// Takes the trace away from requests that have no rows in it any more; one that has nothing left goes on as `heir`.
-    fn drop_groups(&mut self, slot: usize, old: Vec<Group>, heir: Option<RequestKey>) {
+    /// Takes the trace away from requests that are not `kept` in it; one that has nothing left goes on as `heir`.
+    fn drop_groups(&mut self, slot: usize, old: &[Group], kept: &Set<RequestKey>, heir: Option<RequestKey>) {
         for group in old {
-            if self.traces[slot].groups.iter().any(|kept| kept.key == group.key) {
+            if kept.contains(&group.key) {
                 continue;
             }
             let Some(request) = self.requests.get_mut(&group.key) else { continue };
@@ -132,6 +145,7 @@ fn parts(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
         rid,
         anchored: trace.rows.iter().any(|row| is_anchor(row.stage)),
         start_ns: trace.rows.iter().map(|row| row.start_ns).filter(|start| *start > 0).min().unwrap_or(0),
+        ..Part::default()
     }]
 }
 
@@ -149,7 +163,7 @@ struct Fragment {
 }
 
 fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
-    let tops = tops(trace);
+    let (tops, linked) = tops(trace);
     let mut fragments: Vec<Option<Fragment>> = (0..trace.rows.len()).map(|_| None).collect();
     for (at, row) in trace.rows.iter().enumerate() {
         let top = tops[at];
@@ -181,7 +195,7 @@ fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
         let Some(fragment) = fragment.as_ref().filter(|fragment| !fragment.rid.is_empty()) else { continue };
         let at = *by_rid.entry(fragment.rid.clone()).or_insert_with(|| {
             if parts.len() < MOST_GROUPS {
-                parts.push(Part { rid: fragment.rid.clone(), anchored: false, start_ns: u64::MAX });
+                parts.push(Part { rid: fragment.rid.clone(), start_ns: u64::MAX, ..Part::default() });
             }
             parts.len() - 1
         });
@@ -191,7 +205,10 @@ fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
     }
     let first = (0..parts.len()).min_by_key(|at| (!parts[*at].anchored, parts[*at].start_ns)).unwrap_or(0);
     for (at, row) in trace.rows.iter_mut().enumerate() {
-        row.group = part_of[tops[at]].unwrap_or(first) as u16;
+        let part = part_of[tops[at]].unwrap_or(first);
+        row.group = part as u16;
+        parts[part].rows.push(at as u32);
+        parts[part].sum = parts[part].sum.wrapping_add(mixed(row.id, linked[at]));
     }
     for part in &mut parts {
         part.start_ns = if part.start_ns == u64::MAX { 0 } else { part.start_ns };
@@ -199,11 +216,20 @@ fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
     parts
 }
 
-/// For each row, the row that decides for it: the outermost anchor at or above it, else the outermost row above it.
-fn tops(trace: &Trace) -> Vec<usize> {
+/// A number for a row that sums up well with those of others.
+fn mixed(id: SpanId, linked: bool) -> u64 {
+    let number = u64::from_le_bytes(id.0) ^ u64::from(linked);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
+
+/// For each row, the row that decides for it: the outermost anchor at or above it, else the outermost row above it; and
+/// whether its parent is there.
+fn tops(trace: &Trace) -> (Vec<usize>, Vec<bool>) {
     const UNKNOWN: usize = usize::MAX;
     const OPEN: usize = usize::MAX - 1;
     let mut tops = vec![UNKNOWN; trace.rows.len()];
+    let mut linked = vec![false; trace.rows.len()];
     let mut path = Vec::new();
     for start in 0..trace.rows.len() {
         let mut at = start;
@@ -218,7 +244,10 @@ fn tops(trace: &Trace) -> Vec<usize> {
             tops[at] = OPEN;
             path.push(at);
             match trace.rows[at].parent.and_then(|parent| trace.find(parent)) {
-                Some(parent) => at = parent,
+                Some(parent) => {
+                    linked[at] = true;
+                    at = parent;
+                }
                 None => break None,
             }
         };
@@ -231,7 +260,7 @@ fn tops(trace: &Trace) -> Vec<usize> {
             above = Some(decided);
         }
     }
-    tops
+    (tops, linked)
 }
 
 fn is_control_endpoint(tables: &Tables, trace: &Trace, row: usize) -> bool {

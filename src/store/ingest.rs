@@ -5,7 +5,7 @@
 //! row as its piece is held.
 
 use super::interner::{Interner, NONE};
-use super::trace::{Row, Trace};
+use super::trace::{Row, Trace, UNGROUPED};
 use super::{Ingested, Store, Tables};
 use crate::lifecycle::batch::{Batch, ResourceIn, ScopeIn, Slice, SpanIn};
 use crate::lifecycle::body::{Code, Head, Writer};
@@ -27,6 +27,25 @@ struct Predecessor {
     codes: Vec<(u32, Code)>,
 }
 
+/// What a predecessor's buffers may have to spare, bytes; they are swapped from span to span.
+const SPARE: usize = 4096;
+
+impl Predecessor {
+    fn size(&self) -> usize {
+        self.raw.capacity() + self.codes.capacity() * size_of::<(u32, Code)>()
+    }
+
+    /// Gives back what a larger span before it needed.
+    fn shrink(&mut self) {
+        if self.raw.capacity() > self.raw.len() + SPARE {
+            self.raw.shrink_to_fit();
+        }
+        if self.codes.capacity() > self.codes.len() + SPARE / size_of::<(u32, Code)>() {
+            self.codes.shrink_to_fit();
+        }
+    }
+}
+
 /// A span name that was seen.
 struct Name {
     /// As it came.
@@ -41,6 +60,8 @@ struct Name {
 #[derive(Default)]
 pub struct Memory {
     names: Vec<Name>,
+    /// Bytes that the names and their predecessors hold.
+    held: usize,
     /// Where the last lookup of a name ended: spans of a batch come in runs and cycles of few names.
     last_name: usize,
     codes: Vec<Code>,
@@ -147,6 +168,7 @@ impl Memory {
         self.raw.clear();
         self.ends.clear();
         let before = &mut self.names[at].before;
+        self.held -= before.size();
         let mut start = 0usize;
         for (index, raw) in batch.attrs(&span.attrs).iter().enumerate() {
             let same = match before.codes.get(index) {
@@ -181,6 +203,8 @@ impl Memory {
         }
         std::mem::swap(&mut before.raw, &mut self.raw);
         std::mem::swap(&mut before.codes, &mut self.ends);
+        before.shrink();
+        self.held += before.size();
 
         if !events.is_empty() {
             writer.count(events.len());
@@ -211,7 +235,7 @@ impl Memory {
             rid,
             kind: span.kind,
             stage,
-            group: 0,
+            group: UNGROUPED,
         }
     }
 
@@ -248,6 +272,7 @@ impl Memory {
             let piece = tables.keep_text(cleaned, bytes);
             tables.texts.hold(piece);
             let stage = Stage::of(tables.texts.text(piece));
+            self.held += size_of::<Name>() + bytes.len();
             self.names.push(Name { bytes: bytes.into(), piece, stage, before: Predecessor::default() });
             self.names.len() - 1
         });
@@ -262,7 +287,12 @@ impl Memory {
                 tables.attrs.release(piece_of(code));
             }
         }
-        self.last_name = 0;
+        (self.last_name, self.held) = (0, 0);
+    }
+
+    /// Bytes it holds.
+    pub fn size(&self) -> usize {
+        self.held
     }
 }
 

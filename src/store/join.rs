@@ -7,7 +7,7 @@ use compact_str::CompactString;
 
 use super::group::Part;
 use super::trace::Group;
-use super::{Request, Store};
+use super::{Map, Request, Set, Store};
 use crate::lifecycle::assemble::Told;
 use crate::lifecycle::batch::{Sign, SignKind};
 use crate::lifecycle::facts::Facts;
@@ -17,23 +17,29 @@ use crate::lifecycle::request::RequestKey;
 /// Records carry milliseconds; a request that began within this after one may still be its own.
 const SLACK_NS: u64 = 2_000_000;
 
+/// The most requests with one id that fragments and records are told apart between. A client that gives the same id to
+/// all it sends has no ids; the newest are then the likeliest.
+const MOST_TWINS: usize = 64;
+
 /// The most event types counted by name.
 const MOST_TYPES: usize = 64;
 
 impl Store {
-    /// The request that a part of a trace belongs to, made when there is none. `old` are the trace's groups so far,
-    /// `taken` the requests of the parts before this one.
+    /// The request that a part of a trace belongs to, made when there is none. `old` are the trace's groups so far by
+    /// their ids, `taken` the requests of the parts before this one.
     pub(super) fn request_for(
         &mut self,
         part: &Part,
         slot: usize,
-        old: &[Group],
-        taken: &[RequestKey],
+        old: &Map<&str, &Group>,
+        taken: &Set<RequestKey>,
         now_ns: u64,
     ) -> RequestKey {
-        let alive = |group: &&Group| self.requests.contains_key(&group.key) && !taken.contains(&group.key);
-        let named = old.iter().filter(alive).find(|group| group.rid == part.rid);
-        let kept = named.or_else(|| old.iter().filter(alive).find(|group| group.rid.is_empty())).map(|group| group.key);
+        let alive = |rid: &str| {
+            let key = old.get(rid)?.key;
+            (self.requests.contains_key(&key) && !taken.contains(&key)).then_some(key)
+        };
+        let kept = alive(&part.rid).or_else(|| alive(""));
         if part.rid.is_empty() {
             return kept.unwrap_or_else(|| self.new_request(CompactString::default(), now_ns));
         }
@@ -75,8 +81,8 @@ impl Store {
         let request = self.requests.get(&key)?;
         let slots = request.traces.iter().map(|slot| *slot as usize).filter(|slot| Some(*slot) != except);
         slots
-            .flat_map(|slot| &self.traces[slot].groups)
-            .filter(|group| group.key == key && group.anchored)
+            .flat_map(|slot| self.traces[slot].groups_of(key))
+            .filter(|group| group.anchored)
             .map(|group| group.start_ns)
             .min()
     }
@@ -92,9 +98,7 @@ impl Store {
     fn new_request(&mut self, rid: CompactString, now_ns: u64) -> RequestKey {
         let key = RequestKey(self.next_key);
         self.next_key += 1;
-        if !rid.is_empty() {
-            self.by_rid.entry(rid.clone()).or_default().push(key);
-        }
+        self.list(key, &rid);
         let request = Request {
             rid,
             traces: Vec::new(),
@@ -118,7 +122,18 @@ impl Store {
         let Some(request) = self.requests.get_mut(&key).filter(|request| request.rid != *rid) else { return };
         let old = std::mem::replace(&mut request.rid, rid.clone());
         self.unlist(key, &old);
-        self.by_rid.entry(rid.clone()).or_default().push(key);
+        self.list(key, rid);
+    }
+
+    fn list(&mut self, key: RequestKey, rid: &CompactString) {
+        if rid.is_empty() {
+            return;
+        }
+        let keys = self.by_rid.entry(rid.clone()).or_default();
+        if keys.len() >= MOST_TWINS {
+            keys.remove(0);
+        }
+        keys.push(key);
     }
 
     fn unlist(&mut self, key: RequestKey, rid: &CompactString) {
@@ -136,11 +151,7 @@ impl Store {
         let Some(mut gone) = self.take_request(from, Some(into)) else { return into };
         self.uncount_answers(&gone);
         for slot in &gone.traces {
-            for group in &mut self.traces[*slot as usize].groups {
-                if group.key == from {
-                    group.key = into;
-                }
-            }
+            self.traces[*slot as usize].rename_groups(from, into);
         }
         if let Some(request) = self.requests.get_mut(&into) {
             for slot in gone.traces.drain(..) {
@@ -196,7 +207,7 @@ impl Store {
             let Some(request) = self.requests.get_mut(key) else { continue };
             records.append(&mut request.records);
             for slot in request.traces.clone() {
-                if self.traces[slot as usize].groups.iter().any(|group| group.key == *key && !group.anchored) {
+                if self.traces[slot as usize].groups_of(*key).any(|group| !group.anchored) {
                     self.touch_trace(slot as usize);
                 }
             }

@@ -73,8 +73,14 @@ impl<'a, F: Fn() -> Option<RequestView<'a>>> Lazy for Asking<'a, F> {
 }
 
 /// The time that a window goes by: the end, or while there is none the start.
-fn time_of(facts: &Facts) -> u64 {
+pub fn time_of(facts: &Facts) -> u64 {
     facts.end_ns.unwrap_or(facts.start_ns)
+}
+
+/// Whether a request lies within a window of this length that ends at `until_ns`; without a length all do. What is in
+/// flight is happening now, however long ago it began.
+pub fn is_within(facts: &Facts, window_ns: Option<u64>, until_ns: u64) -> bool {
+    window_ns.is_none_or(|window_ns| facts.end_ns.is_none() || time_of(facts).saturating_add(window_ns) > until_ns)
 }
 
 impl Lens {
@@ -128,12 +134,6 @@ impl Lens {
         self.held.is_some()
     }
 
-    fn in_window(&self, facts: &Facts) -> bool {
-        let Some(window_ns) = self.window_ns else { return true };
-        // What is in flight is happening now, however long ago it began.
-        facts.end_ns.is_none() || time_of(facts).saturating_add(window_ns) > self.until_ns
-    }
-
     /// Whether a request of this key has been asked, so that a change of it matters.
     fn has_asked(&self, key: RequestKey) -> bool {
         self.asked_from.is_none_or(|from| key >= from)
@@ -178,7 +178,9 @@ impl Lens {
             Some(RequestView { key, facts, spans, records: request.records.iter().collect() })
         };
         let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_deref() };
-        let is_in = self.in_window(facts) && self.query.matches(facts, &view) && self.members.insert(key);
+        let is_in = is_within(facts, self.window_ns, self.until_ns)
+            && self.query.matches(facts, &view)
+            && self.members.insert(key);
         if is_in {
             self.rollup.add(facts);
             if self.window_ns.is_some() && facts.end_ns.is_some() {

@@ -33,11 +33,14 @@ use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
 pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
-pub use lens::Lens;
+pub use lens::{Lens, is_within, time_of};
 use trace::Trace;
 
 /// A map with a fast hash that outsiders cannot predict.
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Likewise a set.
+type Set<K> = HashSet<K, foldhash::fast::RandomState>;
 
 /// What the store may hold.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +189,7 @@ pub struct Store {
     dirty_requests: Vec<RequestKey>,
     /// Records on their way from one request to another with the same id.
     moved_records: Vec<Record>,
-    in_flight: HashSet<RequestKey, foldhash::fast::RandomState>,
+    in_flight: Set<RequestKey>,
     /// Requests in the order they ended: the first to go.
     ended: VecDeque<RequestKey>,
     /// Traces that belong to no request (control traffic), oldest first.
@@ -265,7 +268,7 @@ impl Store {
     /// Bytes held, over everything kept.
     pub fn memory(&self) -> usize {
         let tables = self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory();
-        self.accounted + tables + self.checked.run.memory()
+        self.accounted + tables + self.memory.size() + self.checked.run.memory()
     }
 
     /// The limits it was made with.

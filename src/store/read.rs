@@ -94,11 +94,7 @@ pub(super) fn spans_of<'a>(
     let mut spans: Vec<(SpanView<'a>, u32, u32)> = Vec::new();
     for slot in &request.traces {
         let trace = &traces[*slot as usize];
-        for (at, row) in trace.rows.iter().enumerate() {
-            if trace.groups.get(usize::from(row.group)).is_some_and(|group| group.key == key) {
-                spans.push((view_of(tables, trace, at, Up::Top), *slot, at as u32));
-            }
-        }
+        spans.extend(trace.rows_of(key).map(|at| (view_of(tables, trace, at, Up::Top), *slot, at as u32)));
     }
     spans.sort_unstable_by_key(|(span, ..)| (span.start_ns, span.trace, span.id));
     // Where each row now stands, to turn parent rows into indexes of the view.

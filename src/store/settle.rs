@@ -35,7 +35,7 @@ impl Store {
         for (set, mark) in [
             (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
             (shared_id, Marks::SHARED_ID),
-            (request.traces.iter().any(|slot| self.traces[*slot as usize].groups.len() > 1), Marks::SHARED_TRACE),
+            (request.traces.iter().any(|slot| self.traces[*slot as usize].is_shared()), Marks::SHARED_TRACE),
         ] {
             if set {
                 marks.set(mark);
@@ -116,10 +116,15 @@ impl Store {
     }
 }
 
-/// The bytes of a request beside its traces: itself, its place in the map, its facts and records.
+/// The bytes of a request beside its traces: itself, its place in the maps, its id as each of them keeps it, its facts
+/// and records.
 fn size_of_request(request: &Request) -> usize {
+    let id = if request.rid.is_heap_allocated() { 3 * request.rid.capacity() } else { 0 };
+    let lists = request.traces.capacity() * size_of::<u32>() + request.aliases.capacity() * 4 * size_of::<RequestKey>();
     size_of::<Request>()
-        + 64
+        + 160
+        + id
+        + lists
         + request.facts.heap_size()
         + request.asked.size()
         + request.records.iter().map(Record::size).sum::<usize>()

@@ -14,10 +14,11 @@ use crate::lifecycle::stage::{Outcome, Phase};
 /// A span to be sent.
 #[derive(Clone, Debug)]
 struct Spec {
-    trace: u8,
+    trace: u16,
     id: u64,
     parent: u64,
     name: &'static str,
+    kind: i32,
     start_ms: u64,
     end_ms: u64,
     service: &'static str,
@@ -26,8 +27,8 @@ struct Spec {
 
 const EPOCH_MS: u64 = 1_796_003_500_000;
 
-fn span(trace: u8, id: u64, parent: u64, name: &'static str, start_ms: u64, end_ms: u64) -> Spec {
-    Spec { trace, id, parent, name, start_ms, end_ms, service: "dynamo-frontend", attrs: Vec::new() }
+fn span(trace: u16, id: u64, parent: u64, name: &'static str, start_ms: u64, end_ms: u64) -> Spec {
+    Spec { trace, id, parent, name, kind: 1, start_ms, end_ms, service: "dynamo-frontend", attrs: Vec::new() }
 }
 
 impl Spec {
@@ -39,6 +40,10 @@ impl Spec {
     fn of(self, service: &'static str) -> Self {
         Self { service, ..self }
     }
+}
+
+fn trace_id(trace: u16) -> TraceId {
+    TraceId(std::array::from_fn(|at| trace.to_be_bytes()[1 - at % 2]))
 }
 
 fn send(store: &mut Store, specs: &[Spec], now_ns: u64) {
@@ -56,11 +61,11 @@ fn send(store: &mut Store, specs: &[Spec], now_ns: u64) {
         let start = batch.attrs.len() as u32;
         batch.attrs.extend(attrs.iter().map(Vec::as_slice));
         batch.spans.push(SpanIn {
-            trace: TraceId([spec.trace; 16]),
+            trace: trace_id(spec.trace),
             id: SpanId(spec.id.to_be_bytes()),
             parent: (spec.parent > 0).then(|| SpanId(spec.parent.to_be_bytes())),
             name: spec.name.as_bytes(),
-            kind: 1,
+            kind: spec.kind,
             start_ns: (EPOCH_MS + spec.start_ms) * 1_000_000,
             end_ns: (EPOCH_MS + spec.end_ms) * 1_000_000,
             attrs: start..batch.attrs.len() as u32,
@@ -83,9 +88,9 @@ fn record(store: &mut Store, json: &str) {
     store.ingest(&batch, 1);
 }
 
-fn sign(store: &mut Store, trace: u8, request: &str, kind: SignKind) {
+fn sign(store: &mut Store, trace: u16, request: &str, kind: SignKind) {
     let sign = Sign {
-        trace: Some(TraceId([trace; 16])),
+        trace: Some(trace_id(trace)),
         request_id: request.into(),
         time_ns: EPOCH_MS * 1_000_000,
         model: "m".into(),
@@ -101,7 +106,7 @@ fn store() -> Store {
 }
 
 /// An aggregated request of the base layout.
-fn base_request(trace: u8, request: &'static str) -> Vec<Spec> {
+fn base_request(trace: u16, request: &'static str) -> Vec<Spec> {
     let id = u64::from(trace) << 32;
     vec![
         span(trace, id + 1, 0, "http-request", 0, 99).with("request_id", request).with("ttft_ms", "21.50"),
@@ -259,11 +264,74 @@ fn a_missing_parent_has_a_row_that_names_it() {
     send(&mut store, &[span(1, 1, 255, "a", 0, 1), span(1, 2, 1, "b", 0, 1), span(1, 3, 255, "c", 1, 1)], 1);
     store.refresh(1);
     let [(key, facts)] = all(&store)[..] else { panic!() };
-    assert!(facts.marks.has(Marks::MISSING_PARENT));
+    assert_eq!((facts.orphans, facts.state), (2, State::InFlight));
+    assert!(!facts.marks.has(Marks::MISSING_PARENT), "what is in flight has simply not arrived yet");
     let view = store.request(key).unwrap();
     let nodes: Vec<_> = view.tree().iter().map(|row| (row.node, row.depth, row.below)).collect();
     let missing = Node::Missing(SpanId(255u64.to_be_bytes()));
     assert_eq!(nodes, [(missing, 0, 3), (Node::Span(0), 1, 1), (Node::Span(1), 2, 0), (Node::Span(2), 1, 0)]);
+}
+
+#[test]
+fn a_span_called_from_elsewhere_ends_its_request_without_its_caller() {
+    let mut store = store();
+    let called = |trace, kind| Spec { kind, ..span(trace, 1, 255, "a", 1, 2) };
+    send(&mut store, &[called(1, 2), called(2, 1), called(3, 5)], 1);
+    store.refresh(1);
+    let states: Vec<_> = all(&store).iter().map(|(_, facts)| facts.state).collect();
+    assert_eq!(states, [State::Ended, State::InFlight, State::Ended]);
+    assert!(all(&store)[0].1.marks.has(Marks::MISSING_PARENT));
+}
+
+#[test]
+fn many_requests_in_one_trace_cost_what_changes() {
+    let mut store = store();
+    let request = |turn: u64| {
+        let id = format!("r{turn}");
+        [
+            span(1, 2 * turn + 1, 0, "http-request", turn, turn + 1).with("request_id", &*id),
+            span(1, 2 * turn + 2, 2 * turn + 1, "request.lifecycle", turn, turn + 1).with("dynamo.request.id", &*id),
+        ]
+    };
+    for turn in 0..500 {
+        send(&mut store, &request(turn), turn);
+        store.refresh(turn);
+    }
+    store.finish(500);
+    assert_eq!((store.len(), store.standing().in_flight), (500, 0));
+    assert!(all(&store).iter().all(|(_, facts)| facts.spans == 2 && facts.marks.has(Marks::SHARED_TRACE)));
+    // A late child of the first turn belongs to it, and only it changes.
+    send(&mut store, &[span(1, 9_999, 2, "request.preprocessing", 0, 1)], 9_000);
+    store.finish(9_000);
+    let (key, facts) = all(&store)[0];
+    assert_eq!((facts.spans, store.news_ns(key)), (3, Some(9_000)));
+    let (last, _) = all(&store)[499];
+    assert!(store.news_ns(last).unwrap() < 9_000);
+}
+
+#[test]
+fn many_requests_with_one_id_cost_no_more_than_few() {
+    let mut store = store();
+    for turn in 0..1_000u16 {
+        let spans = [span(turn + 1, 1, 0, "http-request", u64::from(turn), 4_000).with("request_id", "test")];
+        send(&mut store, &spans, u64::from(turn));
+        store.refresh(u64::from(turn));
+    }
+    assert_eq!(store.len(), 1_000);
+    assert!(all(&store).iter().skip(1).all(|(_, facts)| facts.marks.has(Marks::SHARED_ID)));
+}
+
+#[test]
+fn what_the_hot_path_remembers_counts_as_memory() {
+    let mut store = store();
+    let before = store.memory();
+    let long = "x".repeat(1 << 20);
+    send(&mut store, &[span(1, 1, 0, "a", 0, 1).with("prompt", &*long)], 1);
+    let held = store.memory() - before;
+    assert!(held > 2 << 20, "the attribute and its copy to compare the next one with: {held}");
+    send(&mut store, &[span(1, 2, 0, "a", 0, 1)], 1);
+    let held = store.memory() - before;
+    assert!(held < (1 << 20) + 65_536, "the copy has gone: {held}");
 }
 
 #[test]
@@ -422,7 +490,7 @@ proptest! {
         let mut store = Store::new(Limits { memory: 20_000, ..Limits::default() });
         for (step, (trace, at)) in order.iter().enumerate() {
             let request = ["a", "b", "c", "d"][usize::from(*trace % 4)];
-            send(&mut store, &base_request(*trace, request)[*at..=*at], step as u64);
+            send(&mut store, &base_request(u16::from(*trace), request)[*at..=*at], step as u64);
             store.refresh(step as u64);
             prop_assert!(store.memory() <= 20_000);
         }

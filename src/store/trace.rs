@@ -44,7 +44,14 @@ pub struct Group {
     pub anchored: bool,
     /// The earliest start among them, for joins.
     pub start_ns: u64,
+    /// Its rows, in a trace of several groups; the only group of a trace has all of them.
+    pub rows: Vec<u32>,
+    /// Sums up which rows it has, and whose parents are there: the same sum, the same facts.
+    pub sum: u64,
 }
+
+/// The group of a row that came after its trace was grouped last.
+pub const UNGROUPED: u16 = u16::MAX;
 
 /// A trace.
 #[derive(Debug)]
@@ -53,7 +60,9 @@ pub struct Trace {
     pub rows: Vec<Row>,
     pub bodies: Vec<u8>,
     index: Option<HashMap<SpanId, u32, foldhash::fast::RandomState>>,
-    pub groups: Vec<Group>,
+    groups: Vec<Group>,
+    /// Which groups each request has, by key.
+    by_key: Vec<(RequestKey, u16)>,
     /// Request ids that logs have named for this trace before its spans did.
     pub hints: Vec<CompactString>,
     /// Waiting to be grouped.
@@ -76,6 +85,7 @@ impl Trace {
             bodies: Vec::new(),
             index: None,
             groups: Vec::new(),
+            by_key: Vec::new(),
             hints: Vec::new(),
             dirty: false,
             grouped: 0,
@@ -107,9 +117,77 @@ impl Trace {
         }
     }
 
-    /// Keeps only the rows of other groups than `group`, with their bodies; for a trace shared by several requests.
-    /// `gone` is given the bytes of each body that goes, with its row.
-    pub fn remove_group(&mut self, group: u16, mut gone: impl FnMut(&Row, &[u8])) {
+    /// Its groups.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Whether several requests share it.
+    pub fn is_shared(&self) -> bool {
+        self.groups.len() > 1
+    }
+
+    /// Takes the groups away, to make others.
+    pub fn take_groups(&mut self) -> Vec<Group> {
+        self.by_key.clear();
+        std::mem::take(&mut self.groups)
+    }
+
+    /// Sets the groups that rows point to.
+    pub fn set_groups(&mut self, groups: Vec<Group>) {
+        self.groups = groups;
+        self.index_groups();
+    }
+
+    /// Makes the groups of one request those of another.
+    pub fn rename_groups(&mut self, from: RequestKey, into: RequestKey) {
+        for group in self.groups.iter_mut().filter(|group| group.key == from) {
+            group.key = into;
+        }
+        self.index_groups();
+    }
+
+    fn index_groups(&mut self) {
+        self.by_key.clear();
+        self.by_key.extend(self.groups.iter().enumerate().map(|(at, group)| (group.key, at as u16)));
+        self.by_key.sort_unstable();
+    }
+
+    /// The numbers of a request's groups.
+    fn numbers_of(&self, key: RequestKey) -> impl Iterator<Item = u16> {
+        let from = self.by_key.partition_point(|(other, _)| *other < key);
+        self.by_key[from..].iter().take_while(move |(other, _)| *other == key).map(|(_, number)| *number)
+    }
+
+    /// The groups of a request.
+    pub fn groups_of(&self, key: RequestKey) -> impl Iterator<Item = &Group> {
+        self.numbers_of(key).map(|number| &self.groups[usize::from(number)])
+    }
+
+    /// The rows of a request. Costs what it has, not what the trace has.
+    pub fn rows_of(&self, key: RequestKey) -> impl Iterator<Item = usize> {
+        let all = match &self.groups[..] {
+            [only] if only.key == key => 0..self.rows.len(),
+            _ => 0..0,
+        };
+        let listed = self.groups_of(key).filter(|_| self.is_shared());
+        all.chain(listed.flat_map(|group| group.rows.iter().map(|row| *row as usize)))
+    }
+
+    /// Keeps only the rows of other requests than `key`, with their bodies; for a trace shared by several requests.
+    /// `gone` is given each row that goes, with the bytes of its body.
+    pub fn remove_request(&mut self, key: RequestKey, mut gone: impl FnMut(&Row, &[u8])) {
+        let numbers: Vec<u16> = self.numbers_of(key).collect();
+        numbers.into_iter().for_each(|number| self.remove_group(number, &mut gone));
+        self.groups.iter_mut().for_each(|group| group.rows.clear());
+        for (at, row) in self.rows.iter().enumerate() {
+            if let Some(group) = self.groups.get_mut(usize::from(row.group)) {
+                group.rows.push(at as u32);
+            }
+        }
+    }
+
+    fn remove_group(&mut self, group: u16, gone: &mut impl FnMut(&Row, &[u8])) {
         let old = std::mem::take(&mut self.rows);
         let bodies = std::mem::take(&mut self.bodies);
         self.index = None;
@@ -140,7 +218,8 @@ impl Trace {
             + self.rows.capacity() * size_of::<Row>()
             + self.bodies.capacity()
             + self.index.as_ref().map_or(0, |index| index.capacity() * (size_of::<(SpanId, u32)>() + 2))
-            + self.groups.capacity() * size_of::<Group>()
+            + self.groups.capacity() * (size_of::<Group>() + size_of::<(RequestKey, u16)>())
+            + if self.is_shared() { self.rows.len() * size_of::<u32>() } else { 0 }
             + self.hints.capacity() * size_of::<CompactString>()
     }
 

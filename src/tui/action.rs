@@ -143,8 +143,8 @@ actions! {
     Left "fold" ["←" "h" "-"] "" "fold the span, or go to its parent; in a pane or text, one left" in [Request FilterLine Pane];
     Right "unfold" ["→" "l" "+"] "" "unfold the span; in a pane or text, one right" in [Request FilterLine Pane];
     Zoom "zoom" ["z"] "zoom" "give the pane or the list the whole screen, or take it back" in [Live Pane];
-    Shorter "window.shorter" ["["] "shorter" "look back less far: 5 m, 1 m, 10 s" in [Live Pane];
-    Longer "window.longer" ["]"] "longer" "look back farther" in [Live Pane];
+    Shorter "window.shorter" ["["] "" "look back less far: 5 m, 1 m, 10 s" in [Live Pane];
+    Longer "window.longer" ["]"] "window" "look back farther" in [Live Pane];
     Queue "pane.queue" ["1"] "" "the queue" in [Live Pane];
     Selection "pane.selection" ["2"] "" "the router's choices" in [Live Pane];
     Dispatch "pane.dispatch" ["3"] "" "attempts, results, migrations, admissions" in [Live Pane];

@@ -29,6 +29,7 @@ struct Desk {
 impl Hub for Desk {
     fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
         self.pinned.set(look.pin);
+        self.data.borrow_mut().hold(look.frozen_ns.is_some());
         see(&*self.data.borrow(), &self.vitals.borrow());
     }
 }
@@ -133,6 +134,111 @@ fn every_screen_at_every_size() {
         insta::assert_snapshot!(name("request-records"), journey.keys("Tab"));
         insta::assert_snapshot!(name("raw"), journey.keys("Tab v"));
     }
+}
+
+/// A simulated cluster after twenty seconds, as the program holds it.
+fn living() -> Shared {
+    let start_ns = NOW - 20_000 * MS;
+    let mut cluster = crate::demo::Cluster::new(&crate::demo::Settings { seed: 4, ..Default::default() }, start_ns);
+    let mut store = Store::new(Limits::default());
+    for delivery in cluster.advance(NOW) {
+        let signal = match delivery.signal {
+            crate::demo::Signal::Traces => crate::source::intake::Signal::Traces,
+            crate::demo::Signal::Logs => crate::source::intake::Signal::Logs,
+        };
+        let mut payload = crate::source::intake::Payload::otlp(signal, delivery.body);
+        crate::pipeline::take_in(&mut store, &mut payload, delivery.at_ns).unwrap();
+        store.refresh(delivery.at_ns);
+    }
+    Shared::new(std::sync::Arc::new(parking_lot::FairMutex::new(store)), Vitals::default())
+}
+
+#[test]
+fn every_pane_at_every_size_in_two_themes() {
+    let hub = living();
+    for size in SIZES {
+        for theme in ["terminal", "light"] {
+            let mut app = App::new(&hub, Theme::named(theme).unwrap(), &now);
+            app.frame(size.0, size.1);
+            for (name, key) in [
+                ("live", None),
+                ("queue", Some('1')),
+                ("selection", Some('2')),
+                ("dispatch", Some('3')),
+                ("streaming", Some('4')),
+                ("workers", Some('w')),
+                ("sessions", Some('a')),
+            ] {
+                let mut hands = Hands::default();
+                let mut press = |app: &mut App<'_>, c| {
+                    app.press(&Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)), &mut hands);
+                    app.frame(size.0, size.1);
+                };
+                if let Some(key) = key {
+                    press(&mut app, key);
+                    if name == "queue" {
+                        press(&mut app, 'z');
+                    }
+                }
+                let frame = app.frame(size.0, size.1);
+                // Themes differ in looks alone: the texts are kept once, the looks as one number each.
+                if theme == "terminal" {
+                    insta::assert_snapshot!(format!("pane-{name}-{}x{}", size.0, size.1), dump(&frame));
+                }
+                let looks = frame.content.iter().fold(0u64, |sum, cell| {
+                    let style = format!("{:?}{:?}{:?}", cell.fg, cell.bg, cell.modifier);
+                    style.bytes().fold(sum, |sum, byte| sum.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte))
+                });
+                insta::assert_snapshot!(
+                    format!("pane-looks-{name}-{theme}-{}x{}", size.0, size.1),
+                    format!("{looks:016x}")
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_cursor_stands_on_becomes_a_filter_for_everything() {
+    let hub = living();
+    let mut app = App::new(&hub, Theme::named("terminal").unwrap(), &now);
+    let mut hands = Hands::default();
+    app.frame(150, 40);
+    let mut press = |names: &str| {
+        for name in names.split(' ') {
+            let key = Key::parse(name).unwrap_or_else(|| panic!("no key {name}"));
+            app.press(&Event::Key(KeyEvent::new(key.code, KeyModifiers::NONE)), &mut hands);
+            // A new filter is asked of one slice of requests a frame.
+            (0..5).for_each(|_| _ = app.frame(150, 40));
+        }
+        dump(&app.frame(150, 40))
+    };
+    let all = press("3");
+    assert!(all.contains("Enter ▸ leg(phase:prefill dispatch.time:*)"), "{all}");
+    let filtered = press("→ Enter");
+    assert!(filtered.contains("filter ▸ leg(phase:prefill dispatch.result:accepted)"), "{filtered}");
+    assert!(filtered.contains(" of "), "the list follows: {filtered}");
+    let both = press("4 Enter");
+    assert!(both.contains("abandoned:true"), "{both}");
+    let list = both.lines().skip_while(|line| !line.contains("Requests")).take(8).collect::<Vec<_>>().join("\n");
+    assert!(list.contains("cancelled") && !list.contains("success"), "{list}");
+    assert!(press("Backspace").contains("filter ▸ leg(phase:prefill dispatch.result:accepted)"));
+    assert!(!press("Backspace").contains("filter ▸"), "the last term is off");
+    let zoomed = press("z");
+    assert!(zoomed.contains("who leaves when, by events") && zoomed.contains("Enter ▸ abandoned:true"), "{zoomed}");
+    assert!(press("[ [ [").contains("LIVE 10 s"));
+    assert!(press("] ]").contains("LIVE 5 m"));
+    assert!(press("Esc").contains("1 Queue"), "Esc takes the zoom back");
+}
+
+#[test]
+fn ascii_is_enough() {
+    let hub = living();
+    let mut app = App::new(&hub, Theme::named("terminal").unwrap().with_signs(super::theme::Signs::Ascii), &now);
+    let frame = dump(&app.frame(150, 40));
+    let odd: Vec<char> = frame.chars().filter(|c| !c.is_ascii()).collect();
+    assert!(odd.is_empty(), "{odd:?} in\n{frame}");
+    insta::assert_snapshot!("ascii-150x40", frame);
 }
 
 #[test]
@@ -245,7 +351,7 @@ fn sorting_by_any_column_both_ways() {
 #[test]
 fn pause_freezes_what_is_shown_while_data_comes_in() {
     let desk = desk(cluster());
-    let mut journey = Journey::new(&desk, (120, 30));
+    let mut journey = Journey::new(&desk, (120, 40));
     let running = RequestKey(8);
     journey.keys("p");
     let frozen = journey.screen();
@@ -262,7 +368,7 @@ fn pause_freezes_what_is_shown_while_data_comes_in() {
     assert!(later.contains("1 since"));
     journey.keys("j k");
     assert!(journey.row().contains("in flight"));
-    let live = journey.keys("p");
+    let live = journey.keys("p g");
     assert!(live.contains("newest00") && live.contains("⚠ failed") && live.contains("LIVE"));
 }
 

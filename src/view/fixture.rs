@@ -109,6 +109,8 @@ pub struct Fixture {
     order: Vec<RequestKey>,
     pub version: u64,
     pub counts: Counts,
+    /// The numbers as they were when it was held.
+    held: Option<Rollup>,
     checked: Checked,
 }
 
@@ -122,6 +124,7 @@ impl Default for Fixture {
             requests: HashMap::new(),
             order: Vec::new(),
             version: 1,
+            held: None,
             counts: Counts::default(),
             checked: Checked::default(),
         }
@@ -135,6 +138,21 @@ impl Fixture {
         self.requests.insert(key, Request { facts, ..Request::default() });
         self.version += 1;
         key
+    }
+
+    fn rollup(&self) -> Rollup {
+        let mut rollup = Rollup::default();
+        self.requests.values().for_each(|request| rollup.add(&request.facts));
+        rollup
+    }
+
+    /// Holds the numbers of its panes, or lets them go on.
+    pub fn hold(&mut self, held: bool) {
+        if held && self.held.is_none() {
+            self.held = Some(self.rollup());
+        } else if !held {
+            self.held = None;
+        }
     }
 
     pub fn facts_mut(&mut self, key: RequestKey) -> &mut Facts {
@@ -227,10 +245,9 @@ impl Data for Fixture {
         Box::new(self.order.iter().rev().map(|key| (*key, &self.requests[key].facts)))
     }
     fn seen(&self) -> Seen<'_> {
-        let mut rollup = Rollup::default();
-        self.requests.values().for_each(|request| rollup.add(&request.facts));
         let newest = Box::new(self.order.iter().rev().copied());
-        Seen { rollup: Cow::Owned(rollup), window_ns: None, until_ns: NOW, whole: true, newest }
+        let rollup = self.held.as_ref().map_or_else(|| Cow::Owned(self.rollup()), Cow::Borrowed);
+        Seen { rollup, window_ns: None, until_ns: NOW, whole: true, newest }
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {
         self.requests.get(&key).map(|request| &request.facts)

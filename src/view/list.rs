@@ -5,7 +5,7 @@
 
 use compact_str::CompactString;
 
-use super::{Nothing, Piece, Tone, format, mark_words, request_name, standing_piece};
+use super::{Nothing, Piece, Tone, format, request_name, standing_piece};
 use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
@@ -29,6 +29,11 @@ pub enum ColumnId {
     Total,
     Events,
     Marks,
+}
+
+impl ColumnId {
+    /// Display columns of a shortened id.
+    const SHORT_ID: usize = 8;
 }
 
 /// What a column sorts by.
@@ -91,7 +96,7 @@ columns! {
     Ttft "TTFT" "time to first token" 7..8 rank 1 right ttft, |f, _| number(f.ttft_ns.map(|(ns, _)| ns));
     Total "total" "from start to end" 7..8 rank 1 right total, |f, now| number(Some(f.total_ns().unwrap_or(now.saturating_sub(f.start_ns))));
     Events "events" "stream events, else output tokens" 8..10 rank 5 right events, |f, _| number(event_count(f));
-    Marks "⚑" "what is odd about it" 2..18 rank 10 left marks, |f, _| SortValue::Number(mark_words(f).count() as f64);
+    Marks "⚑" "what is odd about it" 2..6 rank 10 left marks, |f, _| SortValue::Number(f.marks.words().count() as f64);
 }
 
 fn text(value: &str) -> SortValue {
@@ -284,12 +289,11 @@ fn events(facts: &Facts, _: u64) -> Piece {
     }
 }
 
+/// A sign for each mark; the request screen and the help say what they mean.
 fn marks(facts: &Facts, _: u64) -> Piece {
-    let words: Vec<&str> = mark_words(facts).collect();
-    match words.as_slice() {
-        [] => Piece::default(),
-        [word] => Piece::new(*word, Tone::Warn),
-        words => Piece::new(format!("{}: {}", words.len(), words.join(", ")), Tone::Warn),
+    match facts.marks.set_ones().map(|(sign, _)| sign).collect::<String>() {
+        none if none.is_empty() => Piece::default(),
+        signs => Piece::new(signs, Tone::Warn),
     }
 }
 
@@ -352,8 +356,11 @@ pub fn row(key: RequestKey, facts: &Facts, columns: &[Fitted], now_ns: u64) -> R
         .iter()
         .map(|fitted| {
             let mut cell = (fitted.column.cell)(facts, now_ns);
-            if fitted.column.id == ColumnId::Request && fitted.width < WHOLE_ID && !facts.request_id.is_empty() {
-                cell.text = format::short_id(&cell.text);
+            if fitted.column.id == ColumnId::Request && fitted.width < WHOLE_ID {
+                cell.text = match facts.trace {
+                    Some(trace) if facts.request_id.is_empty() => format!("t:{trace}")[..ColumnId::SHORT_ID].to_owned(),
+                    _ => format::short_id(&cell.text),
+                };
             }
             // Where both workers of a moved leg have no room, the last one says that there was another.
             if let Some(at) = cell.text.find('↷').filter(|_| cell.text.chars().count() > usize::from(fitted.width)) {

@@ -21,7 +21,7 @@ pub mod window;
 #[cfg(test)]
 pub(crate) mod fixture;
 
-use crate::lifecycle::facts::{Facts, Marks, State};
+use crate::lifecycle::facts::{Facts, State};
 use crate::lifecycle::stage::{Layout, Mode, Outcome, Phase};
 
 /// What a text means; a theme gives each tone its look. A word or sign always says the same as the tone.
@@ -188,15 +188,6 @@ pub fn standing_piece(facts: &Facts) -> Piece {
         (None, State::Lost) => ("∅", Tone::Warn),
     };
     Piece::new(format!("{sign} {}", facts.outcome_text().replace('_', " ")), tone)
-}
-
-/// What is odd about a request, in words. While it is in flight its parents are not missing, only not there yet.
-pub fn mark_words(facts: &Facts) -> impl Iterator<Item = &'static str> {
-    let mut marks = facts.marks;
-    if facts.state == State::InFlight {
-        marks.0 &= !Marks::MISSING_PARENT.0;
-    }
-    marks.words()
 }
 
 /// The name a request is shown under: its id, or its trace's when no id has arrived.

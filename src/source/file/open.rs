@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
@@ -25,6 +25,7 @@ pub(super) struct Opened {
 pub(super) fn size(input: &Input) -> Option<u64> {
     match input {
         Input::Stdin => None,
+        Input::Part { from, to, .. } => Some(to.saturating_sub(*from)),
         // A file that is not there adds nothing; opening it will tell.
         Input::File(path) => Some(fs::metadata(path).map_or(0, |file| file.len())),
     }
@@ -34,6 +35,11 @@ pub(super) fn open(input: &Input) -> io::Result<Opened> {
     let source: Box<dyn Read> = match input {
         Input::Stdin => Box::new(io::stdin().lock()),
         Input::File(path) => Box::new(File::open(path)?),
+        Input::Part { path, from, to } => {
+            let mut file = File::open(path)?;
+            file.seek(SeekFrom::Start(*from))?;
+            Box::new(file.take(to.saturating_sub(*from)))
+        }
     };
     let read = Rc::new(Cell::new(0));
     let mut source = BufReader::with_capacity(CHUNK, Counted { source, read: Rc::clone(&read) });

@@ -7,6 +7,7 @@
 mod depth;
 mod dispatch;
 mod queue;
+mod ranks;
 mod selection;
 mod sessions;
 mod streaming;
@@ -23,6 +24,7 @@ use crate::lifecycle::stage::{Origin, Outcome};
 pub use depth::{Depths, Overlaps, TICK_NS};
 pub use dispatch::{Dispatches, WorkerDispatches};
 pub use queue::{ClassWaits, Queues};
+pub use ranks::Rank;
 pub use selection::{NEAR_TIE, Selections, WorkerSelections};
 pub use sessions::{Affinity, Session, Sessions};
 pub use streaming::Streams;
@@ -65,6 +67,16 @@ impl<K: Ord> Tally<K> {
     /// Keys and counts, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&K, u64)> {
         self.0.iter().map(|(key, count)| (key, *count))
+    }
+
+    /// Adds all counts of another tally.
+    fn merge(&mut self, other: &Self)
+    where
+        K: Clone,
+    {
+        for (key, count) in &other.0 {
+            *self.0.entry(key.clone()).or_default() += count;
+        }
     }
 
     /// Whether nothing is counted.

@@ -192,7 +192,7 @@ pub(crate) fn facts() -> impl Strategy<Value = Facts> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn taking_any_of_them_away_leaves_the_rollup_of_the_rest(
         all in proptest::collection::vec((facts(), any::<bool>()), 1..40), turn in any::<prop::sample::Index>(),

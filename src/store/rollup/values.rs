@@ -122,6 +122,74 @@ impl Values {
     }
 }
 
+/// Several multisets seen as one, without putting them together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Together<'a>(Vec<&'a Values>);
+
+impl<'a> Together<'a> {
+    /// Adds one; empty ones are left out.
+    pub fn join(&mut self, values: &'a Values) {
+        if values.count > 0 {
+            self.0.push(values);
+        }
+    }
+
+    /// How many numbers there are.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|values| values.count).sum()
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> u128 {
+        self.0.iter().map(|values| values.sum).sum()
+    }
+
+    /// The least.
+    pub fn min(&self) -> Option<u64> {
+        self.0.iter().filter_map(|values| values.min()).min()
+    }
+
+    /// The greatest.
+    pub fn max(&self) -> Option<u64> {
+        self.0.iter().filter_map(|values| values.max()).max()
+    }
+
+    /// How many numbers lie in `from..to`.
+    pub fn between(&self, from: u64, to: u64) -> u64 {
+        self.0.iter().map(|values| values.between(from, to)).sum()
+    }
+
+    /// The quantile by nearest rank.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        if let [alone] = self.0[..] {
+            return alone.quantile(q);
+        }
+        let count = self.count();
+        let mut rank = ((q * count as f64).ceil() as u64).clamp(1, count.max(1));
+        let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
+        for (at, bucket) in self.0.iter().flat_map(|values| &values.buckets) {
+            *counts.entry(*at).or_default() += bucket.count;
+        }
+        for (at, count) in counts {
+            if rank > count {
+                rank -= count;
+                continue;
+            }
+            let mut within: BTreeMap<u64, u64> = BTreeMap::new();
+            for (value, times) in self.0.iter().filter_map(|values| values.buckets.get(&at)).flat_map(|b| &b.values) {
+                *within.entry(*value).or_default() += times;
+            }
+            for (value, times) in within {
+                if rank <= times {
+                    return Some(value);
+                }
+                rank -= times;
+            }
+        }
+        None
+    }
+}
+
 /// A multiset of non-negative costs. The bits of such numbers order as they do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
@@ -222,6 +290,16 @@ mod tests {
             prop_assert_eq!(values.sum(), list.iter().map(|value| u128::from(*value)).sum::<u128>());
             let (from, to) = (from.min(to), from.max(to));
             prop_assert_eq!(values.between(from, to), list.iter().filter(|value| (from..to).contains(value)).count() as u64);
+            let (mut low, mut high) = (Values::default(), Values::default());
+            for (at, value) in list.iter().enumerate() {
+                if at % 3 == 0 { low.add(*value) } else { high.add(*value) }
+            }
+            let mut both = Together::default();
+            both.join(&low);
+            both.join(&high);
+            prop_assert_eq!((both.quantile(q), both.count()), (values.quantile(q), values.count()));
+            prop_assert_eq!((both.min(), both.max(), both.sum()), (values.min(), values.max(), values.sum()));
+            prop_assert_eq!(both.between(from, to), values.between(from, to));
             list.iter().for_each(|value| values.remove(*value));
             prop_assert_eq!(values, Values::default());
         }

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{Command, Env, Layer, Scene, moved};
+use crate::lifecycle::facts::Marks;
 use crate::tui::action::{ACTIONS, Action, Place, rows};
 use crate::tui::theme::{Role, Theme};
 use crate::tui::widgets::frame::frame;
@@ -49,9 +50,13 @@ fn entries(first: Place) -> Vec<Entry> {
         ("28 msʳ", "told by a record"),
         ("tie  0.04!", "the two cheapest cost the same; nearly the same"),
         ("↻2  a↷b", "two attempts; the work moved from a to b"),
+        ("t:0123ab", "no request id has arrived; its trace id"),
     ] {
         entries.push(Entry::Keys(mark.to_owned(), means));
     }
+    entries.push(Entry::Blank);
+    entries.push(Entry::Heading("⚑ what is odd about a request"));
+    entries.extend(Marks::ALL.map(|(_, sign, word)| Entry::Keys(sign.to_string(), word)));
     entries
 }
 

@@ -86,7 +86,8 @@ impl Seat {
     /// Draws it.
     pub fn draw(&self, buf: &mut Buffer, area: Rect, focused: bool, theme: &Theme) {
         let cursor = self.cursor().filter(|_| focused);
-        let shown = blocks::Shown { title: self.id.title(), pane: &self.pane, cursor, focused };
+        let title = format!("{} {}", self.id.number(), self.id.title());
+        let shown = blocks::Shown { title: &title, pane: &self.pane, cursor, focused };
         blocks::draw(buf, area, &shown, theme);
     }
 }

@@ -11,8 +11,11 @@ use crate::tui::widgets::text::{At, put, width};
 use crate::view::Tone;
 use crate::view::panes::{Block, Body, GAP, Pane, Spot};
 
-/// Rows a plot can use beside others.
-const TALLEST: u16 = 9;
+/// Rows a plot can use beside others: at least and at most, and by default its part of all there are.
+const TALLEST: (u16, u16, u16) = (9, 18, 3);
+
+/// Rows that tables keep while there are blocks of higher rank: the ones of the first two ranks, and the others.
+const KEPT: (u16, u16) = (4, 2);
 
 /// How a pane is drawn.
 #[derive(Clone, Copy)]
@@ -70,15 +73,15 @@ fn draw_block(buf: &mut Buffer, area: Rect, block: &Block, cursor: Option<Spot>,
 }
 
 /// The least rows of a block, and those it can use.
-fn rows(block: &Block) -> (u16, u16) {
+fn rows(block: &Block, tallest: u16) -> (u16, u16) {
     let title = u16::from(!block.title.is_empty());
     match &block.body {
         Body::Text(_) => (1 + title, 1 + title),
-        Body::Plot(_) => (plot::MIN_ROWS + title, TALLEST + title),
+        Body::Plot(_) => (plot::MIN_ROWS + title, tallest + title),
         Body::Table(table) => {
             let head = u16::from(table.titles.iter().any(|text| !text.trim_start_matches('>').is_empty()));
             let all = table.rows.len() as u16;
-            (head + all.min(1) + title, head + all + title)
+            (head + all.min(if block.rank < 2 { KEPT.0 } else { KEPT.1 }) + title, head + all + title)
         }
     }
 }
@@ -86,6 +89,9 @@ fn rows(block: &Block) -> (u16, u16) {
 /// Where each block stands. Those of highest rank go when there are too few rows, never the one with the cursor; then
 /// tables get what they can use, then plots, then there is air between titled blocks.
 fn arranged(blocks: &[Block], area: Rect, cursor: Option<usize>) -> Vec<(usize, Rect)> {
+    let (low, high, part) = TALLEST;
+    let tallest = (area.height / part).clamp(low, high);
+    let rows = |block| rows(block, tallest);
     let mut kept: Vec<usize> = (0..blocks.len()).collect();
     let least = |kept: &[usize]| kept.iter().map(|at| rows(&blocks[*at]).0).sum::<u16>();
     while kept.len() > 1 && least(&kept) > area.height {

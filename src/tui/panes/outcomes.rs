@@ -5,12 +5,14 @@ use ratatui::layout::Rect;
 
 use crate::tui::theme::Theme;
 use crate::tui::widgets::bar::bar;
-use crate::tui::widgets::text::{At, pieces, pieces_width};
+use crate::tui::widgets::text::{At, pieces, pieces_width, width};
 use crate::view::outcomes::Count;
 use crate::view::{Line, Piece, Tone};
 
 /// Columns of the longest bar.
 const BAR: u16 = 24;
+/// Columns of what stands before the filter.
+const LABEL: u16 = 9;
 /// What the filter needs to be worth showing here.
 const FILTER: u16 = 14;
 
@@ -18,7 +20,8 @@ const FILTER: u16 = 14;
 pub fn draw(buf: &mut Buffer, area: Rect, counts: &[Count], filter: &str, theme: &Theme) {
     let at = At::row(area, 0);
     let at = if at.width > 80 { At { x: at.x + 1, width: at.width - 2, ..at } } else { at };
-    let filter_width = if filter.is_empty() { 0 } else { FILTER };
+    let wanted = width(filter).saturating_add(LABEL + 2);
+    let filter_width = if filter.is_empty() { 0 } else { wanted.clamp(FILTER, (at.width / 2).max(FILTER)) };
     let room = at.width.saturating_sub(filter_width);
     let forms: [fn(&Count, u16) -> Line; 3] = [with_word_and_bar, with_word, with_sign];
     let bars = BAR.min(room / 6);

@@ -133,7 +133,7 @@ fn mark_column(buf: &mut Buffer, inside: Rect, column: u16, wide: u16, theme: &T
 }
 
 /// The widest bar, in columns.
-const WIDEST: u16 = 7;
+const WIDEST: u16 = 9;
 
 fn bars(buf: &mut Buffer, inside: Rect, plot: &Plot, most: u64, cursor: Option<usize>, with_axis: bool, theme: &Theme) {
     let count = plot.bars.len() as u16;

@@ -15,6 +15,8 @@ const GAP: u16 = 2;
 const BESIDE: u16 = 6;
 /// Columns of a bar alone: at least and at most.
 const ALONE: (u16, u16) = (5, 18);
+/// What is left of a long name.
+const NAME: u16 = 16;
 /// Columns of an axis with dots, at least.
 const DOTS: u16 = 16;
 
@@ -52,6 +54,12 @@ fn widths(table: &Table, room: u16) -> Vec<u16> {
     let used = |wide: &[(u16, bool, bool)]| {
         wide.iter().map(|column| column.0).sum::<u16>() + GAP * (wide.len().saturating_sub(1)) as u16
     };
+    // The first column, which is a name, is cut before others go.
+    if let Some(over) = used(&wide).checked_sub(room)
+        && let Some(first) = wide.first_mut()
+    {
+        first.0 -= over.min(first.0.saturating_sub(NAME));
+    }
     while wide.len() > 1 && used(&wide) > room {
         wide.pop();
     }

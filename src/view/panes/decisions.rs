@@ -2,11 +2,11 @@
 
 use super::{Block, Cell, Dot, DotKind, Mark, terms};
 use crate::lifecycle::catalogue::Field;
-use crate::lifecycle::facts::{Leg, Selection};
+use crate::lifecycle::facts::{Leg, Selection, State};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::record::RecordBody;
 use crate::lifecycle::request::RequestView;
-use crate::lifecycle::stage::Phase;
+use crate::lifecycle::stage::{Origin, Phase};
 use crate::view::data::{Data, Seen};
 use crate::view::list::margin_piece;
 use crate::view::{Tone, format, request_name};
@@ -15,6 +15,7 @@ use crate::view::{Tone, format, request_name};
 pub(super) struct Decision {
     time_ns: u64,
     request: String,
+    ended: bool,
     phase: Phase,
     selection: Selection,
     candidates: Vec<Candidate>,
@@ -75,6 +76,7 @@ pub(super) fn latest(data: &dyn Data, most: usize) -> Vec<Decision> {
             decisions.push(Decision {
                 time_ns: selection.time_ns,
                 request: request_name(facts),
+                ended: facts.state != State::InFlight,
                 phase: leg.phase,
                 selection: selection.clone(),
                 candidates,
@@ -137,7 +139,10 @@ const TITLES: [&str; 7] = ["", ">age", "request", "phase", "cost from 0", "chose
 /// The decisions, one a row, with their candidates as dots on one axis of costs.
 pub(super) fn table(latest: &[Decision], seen: &Seen<'_>, chosen: Option<&Decision>) -> Block {
     let costs = || latest.iter().flat_map(|decision| decision.candidates.iter().map(|candidate| candidate.cost));
-    let most = round_up(costs().fold(0.0, f64::max));
+    // A few dear ones must not press all the others together: those beyond the axis stand at its end.
+    let mut sorted: Vec<f64> = costs().collect();
+    sorted.sort_by(f64::total_cmp);
+    let most = round_up(sorted.get(sorted.len() * 9 / 10).copied().unwrap_or(0.0));
     let rows = latest
         .iter()
         .map(|decision| {
@@ -151,10 +156,18 @@ pub(super) fn table(latest: &[Decision], seen: &Seen<'_>, chosen: Option<&Decisi
                 .collect();
             dots.sort_by_key(|dot| dot.kind);
             let selection = &decision.selection;
-            let who = selection.selected.map(|selected| selected.worker.short());
+            let who = match selection.selected {
+                Some(selected) => Cell::new(selected.worker.short(), Tone::Plain),
+                // A record does not say which one was chosen: the dispatch does, when it comes.
+                None if selection.origin == Origin::Record && !decision.ended => Cell::new("…", Tone::Running),
+                None => Cell::label("none"),
+            };
             let best = selection.best.and_then(|best| best.cost);
             let margin = match selection.margin {
-                Some(margin) => margin_piece(margin, best, selection.candidates).text,
+                Some(margin) => {
+                    let mark = if selection.origin == Origin::Record { "ʳ" } else { "" };
+                    format!("{}{mark}", margin_piece(margin, best, selection.candidates).text)
+                }
                 None => "–".into(),
             };
             let regret = selection.regret().filter(|regret| *regret > 0.0);
@@ -169,13 +182,13 @@ pub(super) fn table(latest: &[Decision], seen: &Seen<'_>, chosen: Option<&Decisi
                 Cell::new(format::short_id(&decision.request), Tone::Plain).finding(&*decision.term),
                 Cell::new(decision.phase.word(), Tone::of_phase(decision.phase)),
                 Cell { mark: Mark::Dots(dots), ..Cell::new("", Tone::Plain) },
-                Cell::new(who.unwrap_or_else(|| "none".into()), Tone::Plain),
+                who,
                 Cell::new(text, tone),
             ]
         })
         .collect();
     Block::table(1, &TITLES, rows).titled(format!(
-        "latest decisions · ◉ chosen and best  ● chosen  ○ best  · other · axis 0 to {}",
+        "latest decisions   ◉ chosen, best  ● chosen  ○ best  • other   axis 0 to {}",
         format::cost(most)
     ))
 }
@@ -243,7 +256,7 @@ pub(super) fn candidates(decision: &Decision) -> Option<Block> {
     let mut titles = vec!["candidate", "", "cost"];
     titles.resize(3 + inputs.len().min(INPUTS), "");
     let of = format::short_id(&decision.request);
-    Some(Block::table(0, &titles, rows).titled(format!("candidates of {of} · {}", decision.phase.word())))
+    Some(Block::table(3, &titles, rows).titled(format!("candidates of {of} · {}", decision.phase.word())))
 }
 
 /// Inputs shown beside a candidate's cost.

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use compact_str::CompactString;
 
-use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, quantiles, said, scale, terms, time};
-use crate::lifecycle::ids::Worker;
+use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, quantiles, quantiles_by, said, scale, terms};
 use crate::lifecycle::stage::{Origin, Phase};
-use crate::store::rollup::values::Values;
+use crate::store::rollup::values::Together;
 use crate::store::rollup::{Dispatches, Rollup};
 use crate::view::data::Seen;
 use crate::view::{Tone, format};
@@ -232,9 +231,10 @@ fn admissions(rollup: &Rollup) -> BTreeMap<(CompactString, CompactString), u64> 
     counts
 }
 
-fn payloads(rollup: &Rollup) -> Values {
-    let mut payloads = rollup.dispatch.payloads.clone();
-    payloads.merge(&rollup.dispatch_inferred.payloads);
+fn payloads(rollup: &Rollup) -> Together<'_> {
+    let mut payloads = Together::default();
+    payloads.join(&rollup.dispatch.payloads);
+    payloads.join(&rollup.dispatch_inferred.payloads);
     payloads
 }
 
@@ -244,11 +244,12 @@ fn admission(rollup: &Rollup) -> Vec<Cell> {
         return vec![Cell::label("admission not recorded by this layout")];
     }
     let mut cells = vec![Cell::label("admission")];
-    let mut by_result: BTreeMap<&str, u64> = RESULTS.map(|result| (result, 0)).into_iter().collect();
-    by_result.insert("rejected", 0);
-    by_result.remove("cancelled");
+    let mut by_result: Vec<(&str, u64)> = vec![("accepted", 0), ("rejected", 0), ("failed", 0)];
     for ((result, _), count) in &admissions {
-        *by_result.entry(result).or_default() += count;
+        match by_result.iter_mut().find(|(known, _)| known == result) {
+            Some((_, sum)) => *sum += count,
+            None => by_result.push((result, *count)),
+        }
     }
     for (result, count) in by_result {
         cells.push(Cell::label(said(result, "no result")));
@@ -275,7 +276,7 @@ fn admission(rollup: &Rollup) -> Vec<Cell> {
 fn payload(rollup: &Rollup) -> Vec<Cell> {
     let payloads = payloads(rollup);
     let mut cells = vec![Cell::label("payload")];
-    cells.extend(quantiles(&payloads, format::bytes));
+    cells.extend(quantiles_by(|q| payloads.quantile(q), format::bytes));
     cells
 }
 
@@ -308,11 +309,12 @@ const WORKERS: [&str; 11] = [
     ">payload p50",
 ];
 
-/// A row per phase and worker; the bar is its share of the phase's attempts.
+/// A row per phase and worker; the longest bar of a phase is its busiest worker.
 fn workers(of: &Dispatches, known: &Known<'_, Dispatches>) -> Vec<Vec<Cell>> {
-    let mut of_phase: BTreeMap<Phase, u64> = BTreeMap::new();
+    let mut most: BTreeMap<Phase, u64> = BTreeMap::new();
     for ((phase, _), worker) in &of.by_worker {
-        *of_phase.entry(*phase).or_default() += worker.count;
+        let most = most.entry(*phase).or_default();
+        *most = worker.count.max(*most);
     }
     of.by_worker
         .iter()
@@ -334,7 +336,7 @@ fn workers(of: &Dispatches, known: &Known<'_, Dispatches>) -> Vec<Vec<Cell>> {
                 Cell::new(worker.short(), Tone::Plain).finding(term("")),
                 Cell::new(phase.word(), Tone::of_phase(*phase)),
                 Cell::count(counts.count, Tone::Plain),
-                Cell::new("", Tone::of_phase(*phase)).bar(counts.count, of_phase[phase]),
+                Cell::new("", Tone::of_phase(*phase)).bar(counts.count, most[phase]),
                 result(accepted),
                 result("cancelled"),
                 result("failed"),
@@ -382,7 +384,7 @@ fn plots(rollup: &Rollup, of: &Dispatches, known: &Known<'_, Dispatches>, room: 
     }
     let payloads = payloads(rollup);
     if payloads.count() > 0 {
-        let bars = scale::doublings(&payloads, most).into_iter().map(|(from, to)| {
+        let bars = scale::doublings(payloads.min().zip(payloads.max()), most).into_iter().map(|(from, to)| {
             let count = payloads.between(from, to);
             Bar {
                 value: Some(count),
@@ -395,45 +397,4 @@ fn plots(rollup: &Rollup, of: &Dispatches, known: &Known<'_, Dispatches>, room: 
         plots.push(plot.titled("payload"));
     }
     plots
-}
-
-/// The quickest and slowest of a worker, for other panes.
-pub(super) fn of_worker(rollup: &Rollup, worker: Worker) -> Counts {
-    let mut counts = Counts::default();
-    for dispatches in [&rollup.dispatch, &rollup.dispatch_inferred] {
-        for phase in Phase::ALL {
-            let Some(of) = dispatches.by_worker.get(&(phase, worker)) else { continue };
-            counts.phases.push(phase);
-            counts.attempts += of.count;
-            counts.failed += of.results.get("failed");
-            counts.lost += of.lost;
-            counts.admitted += of.admissions.get("accepted");
-            counts.admissions += of.admissions.total();
-            counts.payloads.merge(&of.payloads);
-        }
-    }
-    counts.phases.sort();
-    counts.phases.dedup();
-    counts
-}
-
-/// What a worker's attempts came to, in all phases.
-#[derive(Default)]
-pub(super) struct Counts {
-    pub phases: Vec<Phase>,
-    pub attempts: u64,
-    pub failed: u64,
-    pub lost: u64,
-    pub admitted: u64,
-    pub admissions: u64,
-    pub payloads: Values,
-}
-
-impl Counts {
-    pub fn payload(&self) -> Cell {
-        match self.payloads.quantile(0.5) {
-            Some(bytes) => Cell::new(format::bytes(bytes), Tone::Plain),
-            None => time(&self.payloads, 0.5),
-        }
-    }
 }

@@ -52,6 +52,15 @@ impl PaneId {
     /// Those of the first screen.
     pub const FIRST: [Self; 4] = [Self::Queue, Self::Selection, Self::Dispatch, Self::Streaming];
 
+    /// The number that its key has.
+    pub fn number(self) -> usize {
+        match Self::ALL.iter().position(|(id, _)| *id == self) {
+            // 5 is the request list.
+            Some(at) if at >= Self::FIRST.len() => at + 2,
+            at => at.unwrap_or(0) + 1,
+        }
+    }
+
     /// Its title.
     pub fn title(self) -> &'static str {
         Self::ALL.iter().find(|(id, _)| *id == self).map_or("", |(_, title)| title)
@@ -351,10 +360,14 @@ fn time(values: &Values, q: f64) -> Cell {
 
 /// `p50 19 ms  p90 26 ms  p99 83 ms`.
 fn quantiles(values: &Values, show: fn(u64) -> String) -> Vec<Cell> {
+    quantiles_by(|q| values.quantile(q), show)
+}
+
+fn quantiles_by(values: impl Fn(f64) -> Option<u64>, show: fn(u64) -> String) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (label, q) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
         cells.push(Cell::label(label));
-        cells.push(values.quantile(q).map_or(Cell::label("–"), |value| Cell::new(show(value), Tone::Plain)));
+        cells.push(values(q).map_or(Cell::label("–"), |value| Cell::new(show(value), Tone::Plain)));
     }
     cells
 }

@@ -37,6 +37,8 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     blocks[2] = Block::table(1, &REASONS, reasons(all, &known, 12)).titled("why");
     let mut left = Vec::new();
     let mut pools: Vec<Phase> = depth.pools.clone();
+    // Who left before a choice names no pool: those moments belong to one of the others.
+    pools.retain(|pool| *pool != Phase::Unknown);
     pools.retain(|_| depth.pools.len() > 1);
     for pool in pools {
         let of = Depth::of(seen, room, Some(pool));

@@ -18,9 +18,9 @@ pub fn decades(values: &Values, most: usize) -> Vec<Class> {
     Vec::new()
 }
 
-/// Classes with borders 1, 2, 4, 8 … that hold all values, at most `most` of them; 0 is a class of its own when it is there.
-pub fn doublings(values: &Values, most: usize) -> Vec<Class> {
-    let (Some(min), Some(max)) = (values.min(), values.max()) else { return Vec::new() };
+/// Classes with borders 1, 2, 4, 8 … that hold everything from the least to the greatest, at most `most` of them; 0 is a class of its own when it is there.
+pub fn doublings(extent: Option<Class>, most: usize) -> Vec<Class> {
+    let Some((min, max)) = extent else { return Vec::new() };
     let borders = std::iter::once(0).chain((0..63).map(|bit| 1u64 << bit));
     cut(classes(borders, min, max), most)
 }
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(decades(&values, 2), [(0, 100), (100, 1000)]);
         values.add(0);
         for most in 1..20 {
-            for classes in [decades(&values, most), doublings(&values, most)] {
+            for classes in [decades(&values, most), doublings(values.min().zip(values.max()), most)] {
                 assert!(classes.len() <= most, "{most}: {classes:?}");
                 assert_eq!(classes.iter().map(|(from, to)| values.between(*from, *to)).sum::<u64>(), 4);
             }

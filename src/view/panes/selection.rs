@@ -1,7 +1,7 @@
 //! The router's choices: how close they were, what the policy paid, what was filtered, who was chosen.
 
 use super::decisions::{self, Decision};
-use super::{Bar, Block, Cell, Known, Mark, Pane, PlotKind, Room, terms};
+use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, terms};
 use crate::lifecycle::facts::FILTER_PARTS;
 use crate::lifecycle::stage::Origin;
 use crate::store::rollup::values::Costs;
@@ -32,7 +32,7 @@ pub(super) fn pane(data: &dyn Data, room: Room, cursor: Option<&str>) -> Pane {
     if room.is_tight() {
         return Pane::one(summary, vec![plot, Block::text(0, best(of, &known, true))]);
     }
-    let filtered = Block::text(2, filtered(of, &known));
+    let filtered = Block::text(4, filtered(of, &known));
     let share = Block::text(1, share(of, &known, room.column()));
     let best = Block::text(0, best(of, &known, false));
     if !room.zoomed {
@@ -45,7 +45,7 @@ pub(super) fn pane(data: &dyn Data, room: Room, cursor: Option<&str>) -> Pane {
         plot.titled("margins"),
         best,
         filtered,
-        Block::table(1, &WORKERS, workers(of, &known, &latest))
+        Block::table(2, &WORKERS, workers(of, &known, &latest))
             .titled(format!("workers; candidate: of the latest {} decisions", latest.len())),
     ];
     let chosen = latest.iter().find(|decision| Some(&*decision.term) == cursor).or(latest.first());
@@ -113,15 +113,15 @@ fn best(of: &Selections, known: &Known<'_, Selections>, tight: bool) -> Vec<Cell
     cells.push(Cell::new(format::percent(of.ties, of.count), Tone::Warn).finding_any(of.ties, leg(&contested)));
     cells.push(Cell::label("near"));
     cells.push(Cell::new(format::percent(of.near_ties, of.count), Tone::Warn).finding_any(of.near_ties, leg(&near)));
+    cells.push(Cell::label("regret p99"));
+    let paid = of.regrets.quantile(0.99);
+    let cell = Cell::new(paid.map_or("–".into(), format::cost), Tone::Plain);
+    cells.push(cell.finding_any(of.costs_more, leg("regret>0")));
     if !tight {
         cells.push(Cell::label("one candidate"));
         let term = leg("selection.candidates:1");
         cells.push(Cell::new(format::percent(of.single, of.count), Tone::Plain).finding_any(of.single, term));
     }
-    cells.push(Cell::label("regret p99"));
-    let paid = of.regrets.quantile(0.99);
-    let cell = Cell::new(paid.map_or("–".into(), format::cost), Tone::Plain);
-    cells.push(cell.finding_any(of.costs_more, leg("regret>0")));
     cells
 }
 
@@ -153,11 +153,12 @@ fn share(of: &Selections, known: &Known<'_, Selections>, columns: u16) -> Vec<Ce
     workers.sort_by_key(|(_, worker)| std::cmp::Reverse(worker.chosen));
     let most = usize::from(columns.saturating_sub(10) / 22).max(1);
     let more = workers.len().saturating_sub(most);
+    let largest = workers.first().map_or(0, |(_, worker)| worker.chosen);
     let mut cells = vec![Cell::label("share")];
     for (worker, won) in workers.into_iter().take(most) {
         cells.push(Cell::new(worker.short(), Tone::Plain));
         let term = terms::leg(&[&terms::worker("selected.worker", *worker), &known.origin]);
-        let cell = Cell::new(format::percent(won.chosen, of.made), Tone::Accent).bar(won.chosen, of.made);
+        let cell = Cell::new(format::percent(won.chosen, of.made), Tone::Accent).bar(won.chosen, largest);
         cells.push(cell.finding(term));
     }
     if more > 0 {
@@ -172,6 +173,7 @@ const WORKERS: [&str; 8] = ["worker", ">candidate", ">chosen", "share", ">won by
 fn workers(of: &Selections, known: &Known<'_, Selections>, latest: &[Decision]) -> Vec<Vec<Cell>> {
     let mut workers: Vec<_> = of.by_worker.iter().collect();
     workers.sort_by_key(|(_, worker)| std::cmp::Reverse(worker.chosen));
+    let largest = workers.first().map_or(0, |(_, worker)| worker.chosen);
     let mean =
         |costs: &Costs| costs.mean().map_or(Cell::label("–"), |mean| Cell::new(format::cost(mean), Tone::Plain));
     workers
@@ -181,7 +183,7 @@ fn workers(of: &Selections, known: &Known<'_, Selections>, latest: &[Decision]) 
             let chosen = terms::leg(&[&terms::worker("selected.worker", *worker), &known.origin]);
             let passed = terms::leg(&[&terms::worker("best.worker", *worker), "selection.best:false", &known.origin]);
             let share = Cell::new("", Tone::Accent);
-            let share = Cell { mark: Mark::Bar(won.chosen as f64 / of.made.max(1) as f64), ..share };
+            let share = share.bar(won.chosen, largest);
             vec![
                 Cell::new(worker.short(), Tone::Plain).finding_any(won.chosen, chosen),
                 Cell::count(candidate, Tone::Plain),

@@ -64,6 +64,8 @@ fn row(id: &str, session: &Session, seen: &Seen<'_>) -> Vec<Cell> {
                 }
             }
             (None, "in flight") => outcomes.push(format!("{count}◌")),
+            (None, "no root") => outcomes.push(format!("{count}·")),
+            (None, "end missing") => outcomes.push(format!("{count}∅")),
             (None, word) => outcomes.push(format!("{count} {word}")),
         }
     }

@@ -107,7 +107,8 @@ fn abandoned(streams: &Streams, roots: bool) -> Vec<Cell> {
 }
 
 fn by_events(streams: &Streams, classes: usize, value: impl Fn(u64, u64) -> (u64, String)) -> Vec<Bar> {
-    scale::doublings(&streams.events_at_leaving, classes)
+    let of = &streams.events_at_leaving;
+    scale::doublings(of.min().zip(of.max()), classes)
         .into_iter()
         .map(|(from, to)| {
             let (count, within) = value(from, to);

@@ -1,1 +1,112 @@
-//! t
+//! Whatever a pane shows is found by the filter term behind it, in any requests and at any size.
+
+use proptest::prelude::*;
+
+use super::{Body, PaneId, PlotKind, Room, pane};
+use crate::lifecycle::facts::Facts;
+use crate::query::{Query, append};
+use crate::store::rollup::tests::facts;
+use crate::view::filter::Filter;
+use crate::view::fixture::Fixture;
+
+const ROOMS: [Room; 5] = [
+    Room { columns: 36, rows: 3, zoomed: false },
+    Room { columns: 70, rows: 11, zoomed: false },
+    Room { columns: 76, rows: 19, zoomed: true },
+    Room { columns: 146, rows: 35, zoomed: true },
+    Room { columns: 196, rows: 55, zoomed: true },
+];
+
+/// How many requests a term finds, and how many of their legs on their own.
+fn found(term: &str, all: &[Facts]) -> (u64, u64) {
+    let query = Query::parse(term).unwrap_or_else(|error| panic!("{term}: {error}"));
+    let view = crate::query::OnDemand::new(|| None);
+    let mut counts = (0, 0);
+    for facts in all {
+        counts.0 += u64::from(query.matches(facts, &view));
+        for leg in &facts.legs {
+            let alone = Facts { legs: vec![leg.clone()], ..facts.clone() };
+            counts.1 += u64::from(query.matches(&alone, &view));
+        }
+    }
+    counts
+}
+
+/// A count as a cell shows it; `None` for shares, times and names.
+fn count(text: &str) -> Option<u64> {
+    let text = text.trim_start_matches(['↻', ' ']).trim_end_matches(['✓', '↯', '⚠', '∅', '✕']);
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b',') {
+        return None;
+    }
+    text.replace(',', "").parse().ok()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn every_bar_and_cell_counts_what_its_term_finds(all in proptest::collection::vec(facts(), 0..24)) {
+        let mut data = Fixture::default();
+        all.iter().for_each(|facts| _ = data.add(facts.clone()));
+        for (id, title) in PaneId::ALL {
+            for room in ROOMS {
+                let shown = pane(id, &data, room, None);
+                let check = |term: &str, value: Option<u64>, says: &str| {
+                    let (requests, legs) = found(term, &all);
+                    assert!(requests > 0, "{title} {says}: {term} finds nothing");
+                    if let Some(value) = value {
+                        assert!(
+                            value == requests || value == legs,
+                            "{title} {says}: shows {value}, {term} finds {requests} requests or {legs} legs"
+                        );
+                    }
+                };
+                for block in shown.columns.iter().flatten() {
+                    let cells: Vec<_> = match &block.body {
+                        Body::Plot(plot) => {
+                            for bar in &plot.bars {
+                                let Some(term) = &bar.term else { continue };
+                                // Depths count those who wait, not those who entered just then: it may find nobody.
+                                if plot.kind == PlotKind::Bars {
+                                    check(term, bar.value, &bar.label);
+                                } else {
+                                    Query::parse(term).unwrap();
+                                }
+                            }
+                            continue;
+                        }
+                        Body::Table(table) => {
+                            for row in &table.rows {
+                                prop_assert_eq!(row.len(), table.titles.len());
+                            }
+                            table.rows.iter().flatten().collect()
+                        }
+                        Body::Text(cells) => cells.iter().collect(),
+                    };
+                    for cell in cells {
+                        // Session ids are names and times may be 0, though they look like counts.
+                        let is_count = |term: &str| id != PaneId::Sessions && !term.ends_with("ttft:*");
+                        if let Some(term) = &cell.term {
+                            let value = count(&cell.text.text).filter(|_| is_count(term));
+                            check(term, value, &cell.text.text);
+                        }
+                    }
+                }
+                for (spot, term) in shown.spots().into_iter().flatten() {
+                    let filter = append("outcome:* or state:in_flight", term);
+                    prop_assert!(Filter::parse(&filter).is_ok(), "{:?}: {}", spot, filter);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn panes_without_requests_say_so() {
+    let data = Fixture::default();
+    for (id, title) in PaneId::ALL {
+        for room in ROOMS {
+            let shown = pane(id, &data, room, None);
+            assert!(!shown.columns.is_empty() && shown.spots().is_empty(), "{title}");
+        }
+    }
+}

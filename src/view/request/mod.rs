@@ -8,7 +8,7 @@ pub mod evidence;
 pub mod records;
 pub mod tree;
 
-use super::{Line, Nothing, Piece, Tone, format, mark_words, request_name, standing_piece};
+use super::{Line, Nothing, Piece, Tone, format, request_name, standing_piece};
 use crate::lifecycle::facts::{Facts, State};
 use crate::lifecycle::request::RequestView;
 
@@ -38,7 +38,7 @@ pub fn title(facts: &Facts, now_ns: u64) -> Vec<Line> {
 
 /// What is odd about the request, in words; empty when nothing is.
 pub fn marks(facts: &Facts) -> String {
-    let mut words: Vec<String> = mark_words(facts).map(ToOwned::to_owned).collect();
+    let mut words: Vec<String> = facts.marks.set_ones().map(|(sign, word)| format!("{sign} {word}")).collect();
     if facts.skew_ns > 0 {
         words.push(format!("skew {}", format::duration(facts.skew_ns)));
     }

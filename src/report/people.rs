@@ -1,0 +1,168 @@
+//! The report's sections on workers over all phases and on agent sessions, from a rollup.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::sections::{Quantiles, word};
+use crate::lifecycle::ids::Worker;
+use crate::store::rollup::{Rank, Rollup};
+
+/// Sessions listed by [`SessionsSection`]; all of them are counted.
+const LISTED: usize = 1000;
+
+/// One worker's rank.
+#[derive(Clone, Debug, Serialize)]
+pub struct RankRow {
+    /// Worker id; a string, for it exceeds what JSON readers keep exactly.
+    pub worker: String,
+    /// Data-parallel rank.
+    pub rank: Option<u32>,
+    /// Requests with a leg to it.
+    pub requests: u64,
+    /// Requests in flight whose newest leg went to it.
+    pub in_flight: u64,
+    /// Times chosen, as spans record it.
+    pub selected: u64,
+    /// Times chosen, as records tell where no span does.
+    pub selected_by_records: u64,
+    /// Its share of the choices made in the pools that chose it, from 0 to 1.
+    pub share: f64,
+    /// Mean margin of the choices it won as the best.
+    pub margin_won_mean: Option<f64>,
+    /// Times it was the best and another was chosen.
+    pub passed_over: u64,
+    /// Mean regret of those choices.
+    pub regret_lost_mean: Option<f64>,
+    /// Mean regret of the choices it was given although another was better.
+    pub regret_paid_mean: Option<f64>,
+    /// Attempts that went to it.
+    pub attempts: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Attempts in which it was lost.
+    pub lost: u64,
+    /// Admissions by result, of known attempts.
+    pub admissions: BTreeMap<String, u64>,
+    /// Payloads it admitted or refused.
+    pub payload_bytes: Quantiles<u64>,
+    /// Times to first token of requests that it served a leg of.
+    pub ttft_ns: Quantiles<u64>,
+    /// When it was last heard of, since the epoch, to a tenth of a second.
+    pub last_seen_ns: Option<u64>,
+    /// Found lost, and not heard of since.
+    pub vanished: bool,
+}
+
+impl RankRow {
+    /// Every worker and rank.
+    pub fn all(rollup: &Rollup) -> Vec<Self> {
+        rollup.ranks().into_iter().map(Self::from).collect()
+    }
+}
+
+impl From<Rank<'_>> for RankRow {
+    fn from(of: Rank<'_>) -> Self {
+        Self {
+            worker: of.worker.id.to_string(),
+            rank: of.worker.rank,
+            requests: of.requests,
+            in_flight: of.in_flight,
+            selected: of.selected,
+            selected_by_records: of.selected_by_records,
+            share: of.share,
+            margin_won_mean: of.won_by,
+            passed_over: of.passed_over,
+            regret_lost_mean: of.lost_by,
+            regret_paid_mean: of.paid,
+            attempts: of.attempts,
+            failed: of.failed,
+            lost: of.lost,
+            admissions: of.admissions.iter().map(|(result, count)| (word(result), count)).collect(),
+            payload_bytes: (&of.payloads).into(),
+            ttft_ns: (&of.ttft).into(),
+            last_seen_ns: of.last_seen_ns,
+            vanished: of.vanished,
+        }
+    }
+}
+
+/// Agent sessions. The producer's stand-in for a session (the request's own id) is none.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SessionsSection {
+    /// How many.
+    pub total: u64,
+    /// Requests of all of them.
+    pub turns: u64,
+    /// Turns that went to the worker and rank of the turn before.
+    pub affinity_kept: u64,
+    /// Turns that went to another.
+    pub affinity_broken: u64,
+    /// The ones with the newest turns, newest first; a thousand at most.
+    pub sessions: Vec<SessionRow>,
+}
+
+/// One session.
+#[derive(Clone, Debug, Serialize)]
+pub struct SessionRow {
+    /// Its id.
+    pub session: String,
+    /// Requests.
+    pub turns: u64,
+    /// Not ended.
+    pub in_flight: u64,
+    /// By how they ended, or stand without a root.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Prompt tokens.
+    pub input_tokens: u64,
+    /// Generated tokens.
+    pub output_tokens: u64,
+    /// Prompt tokens found in the cache.
+    pub cached_tokens: u64,
+    /// Their share of the prompts that say so, from 0 to 1.
+    pub cached_share: Option<f64>,
+    /// Turns that went to the worker and rank of the turn before.
+    pub affinity_kept: u64,
+    /// Turns that went to another.
+    pub affinity_broken: u64,
+    /// The worker that read the newest prompt, as `id:rank`.
+    pub worker: Option<String>,
+    /// When the newest turn began, since the epoch.
+    pub newest_turn_ns: u64,
+}
+
+impl SessionsSection {
+    /// From a rollup.
+    pub fn of(rollup: &Rollup) -> Self {
+        let sessions = &rollup.sessions;
+        let named = |worker: Worker| match worker.rank {
+            Some(rank) => format!("{}:{rank}", worker.id),
+            None => worker.id.to_string(),
+        };
+        Self {
+            total: sessions.len() as u64,
+            turns: sessions.turns,
+            affinity_kept: sessions.affinity.kept,
+            affinity_broken: sessions.affinity.broken,
+            sessions: sessions
+                .newest()
+                .take(LISTED)
+                .map(|(id, session)| SessionRow {
+                    session: id.to_string(),
+                    turns: session.count,
+                    in_flight: session.in_flight,
+                    outcomes: session.outcomes.iter().map(|(outcome, count)| (outcome.to_string(), count)).collect(),
+                    input_tokens: session.input_tokens,
+                    output_tokens: session.output_tokens,
+                    cached_tokens: session.cached_tokens,
+                    cached_share: (session.input_of_cached > 0)
+                        .then(|| session.cached_tokens as f64 / session.input_of_cached as f64),
+                    affinity_kept: session.affinity.kept,
+                    affinity_broken: session.affinity.broken,
+                    worker: session.worker().map(named),
+                    newest_turn_ns: session.newest_ns(),
+                })
+                .collect(),
+        }
+    }
+}

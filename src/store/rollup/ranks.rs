@@ -1,0 +1,116 @@
+//! Each worker's rank over all phases, put together from choices, attempts and signs of life: what panes and reports show
+//! in one row.
+
+use std::collections::BTreeSet;
+
+use compact_str::CompactString;
+
+use super::values::Together;
+use super::{Life, Rollup, Tally, WorkerSelections};
+use crate::lifecycle::ids::Worker;
+use crate::lifecycle::stage::Phase;
+
+/// One worker's rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rank<'a> {
+    /// Which.
+    pub worker: Worker,
+    /// The phases it was sent legs of.
+    pub phases: Vec<Phase>,
+    /// Requests with a leg to it.
+    pub requests: u64,
+    /// Requests in flight whose newest leg went to it.
+    pub in_flight: u64,
+    /// Times chosen, as spans record it.
+    pub selected: u64,
+    /// Times chosen, as records tell where no span does.
+    pub selected_by_records: u64,
+    /// Its share of the choices made in the pools that chose it, from 0 to 1.
+    pub share: f64,
+    /// Mean margin of the choices it won as the best; like the other costs by spans or, where there are none, by records.
+    pub won_by: Option<f64>,
+    /// Times it was the best and another was chosen.
+    pub passed_over: u64,
+    /// Mean regret of those choices.
+    pub lost_by: Option<f64>,
+    /// Mean regret of the choices it was given although another was better.
+    pub paid: Option<f64>,
+    /// Attempts that went to it.
+    pub attempts: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Attempts in which it was lost or could not be reached.
+    pub lost: u64,
+    /// Admissions by result, of known attempts.
+    pub admissions: Tally<CompactString>,
+    /// Payloads, bytes.
+    pub payloads: Together<'a>,
+    /// Times to first token of requests that it served a leg of, nanoseconds.
+    pub ttft: Together<'a>,
+    /// When it was last heard of, nanoseconds since the epoch, to a tenth of a second.
+    pub last_seen_ns: Option<u64>,
+    /// Found lost, and not heard of since.
+    pub vanished: bool,
+}
+
+impl Rollup {
+    /// Every worker and rank that was chosen, passed over or sent to; those that are there first, by phase.
+    pub fn ranks(&self) -> Vec<Rank<'_>> {
+        let mut workers: BTreeSet<Worker> = self.workers.iter().map(|(worker, _)| worker).collect();
+        workers.extend(self.selection.by_worker.keys().chain(self.selection_records.by_worker.keys()));
+        let mut ranks: Vec<Rank<'_>> = workers.into_iter().map(|worker| self.rank(worker)).collect();
+        ranks.sort_by(|one, other| {
+            (one.vanished, &one.phases, one.worker).cmp(&(other.vanished, &other.phases, other.worker))
+        });
+        ranks
+    }
+
+    fn rank(&self, worker: Worker) -> Rank<'_> {
+        let default = WorkerSelections::default();
+        let both = [&self.selection, &self.selection_records];
+        let [spans, records] = both.map(|selections| selections.by_worker.get(&worker).unwrap_or(&default));
+        let shown = if spans.chosen + spans.passed_over > 0 { spans } else { records };
+        let in_pools = |(at, mine): (usize, &WorkerSelections)| -> u64 {
+            mine.pools.iter().map(|(pool, _)| both[at].by_pool.get(pool)).sum()
+        };
+        let rivals: u64 = [spans, records].into_iter().enumerate().map(in_pools).sum();
+        let life = self.workers.get(worker);
+        let mut ttft = Together::default();
+        life.iter().for_each(|life| ttft.join(&life.ttft));
+        let mut rank = Rank {
+            worker,
+            phases: Vec::new(),
+            requests: life.map_or(0, |life| life.requests),
+            in_flight: life.map_or(0, |life| life.in_flight),
+            selected: spans.chosen,
+            selected_by_records: records.chosen,
+            share: if rivals > 0 { (spans.chosen + records.chosen) as f64 / rivals as f64 } else { 0.0 },
+            won_by: shown.margins.mean(),
+            passed_over: shown.passed_over,
+            lost_by: shown.passed_regrets.mean(),
+            paid: shown.regrets.mean(),
+            attempts: 0,
+            failed: 0,
+            lost: 0,
+            admissions: Tally::default(),
+            payloads: Together::default(),
+            last_seen_ns: life.and_then(Life::last_seen_ns),
+            vanished: life.is_some_and(Life::has_vanished),
+            ttft,
+        };
+        for phase in Phase::ALL {
+            for dispatches in [&self.dispatch, &self.dispatch_inferred] {
+                let Some(of) = dispatches.by_worker.get(&(phase, worker)) else { continue };
+                if rank.phases.last() != Some(&phase) {
+                    rank.phases.push(phase);
+                }
+                rank.attempts += of.count;
+                rank.failed += of.results.get("failed");
+                rank.lost += of.lost;
+                rank.admissions.merge(&of.admissions);
+                rank.payloads.join(&of.payloads);
+            }
+        }
+        rank
+    }
+}

@@ -1,0 +1,505 @@
+//! Faults known from the field, each held off at the real endpoint of the real binary: what senders get wrong, what they
+//! do wrong on purpose, and what must be answered. The ids name the cases.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use common::{Listening, post, post_json};
+use serde_json::{Value as Json, json};
+
+const TRACE: &str = "0123456789abcdef0123456789abcdef";
+
+/// A span as the cases name it, with some fields set otherwise.
+fn span(changes: Json) -> Json {
+    let mut span = json!({
+        "traceId": TRACE, "spanId": "00000000000000a1", "parentSpanId": "", "name": "http-request", "kind": 2,
+        "startTimeUnixNano": "1760000000000000000", "endTimeUnixNano": "1760000000120000000",
+        "attributes": [], "status": {},
+    });
+    for (key, value) in changes.as_object().unwrap() {
+        match value {
+            Json::Null => _ = span.as_object_mut().unwrap().remove(key),
+            value => span[key] = value.clone(),
+        }
+    }
+    span
+}
+
+/// An export request of a frontend.
+fn wrap(spans: &[Json]) -> Json {
+    json!({"resourceSpans": [{
+        "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "dynamo-frontend"}}]},
+        "scopeSpans": [{"spans": spans}],
+    }]})
+}
+
+fn attr(key: &str, value: &str) -> Json {
+    json!({"key": key, "value": {"stringValue": value}})
+}
+
+/// Posts spans to an exporter; gives the answer and what it kept, by span id.
+fn kept(bodies: &[Json]) -> (Vec<common::Answer>, Vec<Json>) {
+    let listening = Listening::export();
+    let answers = bodies.iter().map(|body| post_json(listening.http, body)).collect();
+    let mut spans = listening.spans();
+    spans.sort_by_key(|span| span["spanId"].to_string());
+    (answers, spans)
+}
+
+/// B01
+#[test]
+fn ids_are_hex_of_any_case_and_nothing_else() {
+    let (answers, spans) = kept(&[
+        wrap(&[
+            span(json!({"traceId": TRACE.to_uppercase()})),
+            span(json!({"spanId": "00000000000000A2", "parentSpanId": "00000000000000A1"})),
+        ]),
+        wrap(&[span(json!({"traceId": "ASNFZ4mrze8BI0VniavN7w==", "spanId": "00000000000000b1"}))]),
+        wrap(&[span(json!({"spanId": "AAAAAAAAALE="}))]),
+        wrap(&[span(json!({"parentSpanId": "AAAAAAAAALE=", "spanId": "00000000000000b2"}))]),
+    ]);
+    assert_eq!((answers[0].status, answers[0].text().as_str()), (200, "{}"));
+    for (answer, field) in answers[1..].iter().zip(["traceId", "spanId", "parentSpanId"]) {
+        let text = answer.text();
+        assert!(text.contains(field) && text.contains("hex"), "{text}");
+        assert!(answer.status == 400 || answer.json()["partialSuccess"]["rejectedSpans"] == "1", "{text}");
+    }
+    let ids: Vec<_> = spans.iter().map(|span| (&span["traceId"], &span["spanId"], &span["parentSpanId"])).collect();
+    let text = |text: &str| Json::from(text);
+    assert_eq!(
+        ids,
+        [
+            (&text(TRACE), &text("00000000000000a1"), &Json::Null),
+            (&text(TRACE), &text("00000000000000a2"), &text("00000000000000a1")),
+        ]
+    );
+}
+
+/// B02
+#[test]
+fn whole_numbers_come_as_numbers_or_texts() {
+    let times = [
+        json!(1760000000000000000u64),
+        json!("1760000000000000000"),
+        json!(1.76e18),
+        json!("1.76e18"),
+        json!({"low": 1, "high": 2}),
+        json!(1.5),
+        json!(-1),
+        json!("soon"),
+        json!(1e300),
+        json!("99999999999999999999999999"),
+        json!([1]),
+        json!(true),
+    ];
+    let bodies: Vec<Json> = times
+        .iter()
+        .enumerate()
+        .map(|(at, time)| wrap(&[span(json!({"spanId": format!("{:016x}", at + 1), "startTimeUnixNano": time}))]))
+        .collect();
+    let (answers, spans) = kept(&bodies);
+    for (time, answer) in times.iter().zip(&answers).take(3) {
+        assert_eq!(answer.status, 200, "{time}: {answer:?}");
+    }
+    for (time, answer) in times.iter().zip(&answers).skip(4) {
+        assert!(answer.status == 400 && answer.text().contains("startTimeUnixNano"), "{time}: {answer:?}");
+    }
+    assert!(spans.len() >= 3 && spans.iter().all(|span| span["startTimeUnixNano"] == "1760000000000000000"));
+    let value = |value: Json| wrap(&[span(json!({"attributes": [{"key": "n", "value": value}]}))]);
+    for (given, wanted) in [
+        (json!({"intValue": 5}), json!({"intValue": "5"})),
+        (json!({"intValue": "-9223372036854775808"}), json!({"intValue": "-9223372036854775808"})),
+        (json!({"intValue": 9223372036854775807i64}), json!({"intValue": "9223372036854775807"})),
+        (json!({"doubleValue": "NaN"}), json!({"doubleValue": "NaN"})),
+        (json!({"doubleValue": "-Infinity"}), json!({"doubleValue": "-Infinity"})),
+        (json!({"doubleValue": 3}), json!({"doubleValue": 3.0})),
+    ] {
+        let (_, spans) = kept(&[value(given.clone())]);
+        assert_eq!(spans[0]["attributes"][0]["value"], wanted, "{given}");
+    }
+}
+
+/// B04
+#[test]
+fn enums_come_as_numbers_or_names_and_unknown_ones_stay() {
+    let kinds = [json!(1), json!(2), json!(3), json!(4), json!(5), json!("SPAN_KIND_SERVER"), json!(99)];
+    let codes = [json!(0), json!(1), json!(2), json!("STATUS_CODE_ERROR"), json!(99)];
+    let mut sent: Vec<Json> = Vec::new();
+    for (at, kind) in kinds.iter().enumerate() {
+        sent.push(span(json!({"spanId": format!("{:016x}", at + 1), "kind": kind})));
+    }
+    for (at, code) in codes.iter().enumerate() {
+        sent.push(span(json!({"spanId": format!("{:016x}", at + 101), "status": {"code": code}})));
+    }
+    let (answers, spans) = kept(&[wrap(&sent)]);
+    assert_eq!((answers[0].status, answers[0].text().as_str()), (200, "{}"));
+    let read: Vec<_> = spans.iter().map(|span| span["kind"].clone()).take(kinds.len()).collect();
+    assert_eq!(json!(read), json!([1, 2, 3, 4, 5, 2, 99]));
+    let read: Vec<_> =
+        spans.iter().skip(kinds.len()).map(|span| span["status"]["code"].as_i64().unwrap_or(0)).collect();
+    assert_eq!(read, [0, 1, 2, 2, 99]);
+}
+
+/// B05
+#[test]
+fn unknown_fields_are_skipped_at_every_level() {
+    let plain = wrap(&[span(json!({
+        "attributes": [attr("a", "b")],
+        "events": [{"name": "e", "timeUnixNano": "1760000000000000001", "attributes": [attr("c", "d")]}],
+        "status": {"code": 1},
+    }))]);
+    fn add(json: &mut Json) {
+        match json {
+            Json::Array(items) => items.iter_mut().for_each(add),
+            Json::Object(fields) => {
+                fields.values_mut().for_each(add);
+                fields.insert("zzz".into(), json!({"a": [1, {"b": null}]}));
+            }
+            _ => {}
+        }
+    }
+    let mut strange = plain.clone();
+    add(&mut strange);
+    let (answers, spans) = kept(&[strange]);
+    assert_eq!((answers[0].status, answers[0].text().as_str()), (200, "{}"));
+    assert_eq!(spans, kept(&[plain]).1);
+}
+
+/// B06
+#[test]
+fn snake_case_is_read() {
+    let (answers, spans) = kept(&[json!({"resource_spans": [{"scope_spans": [{"spans": [{
+        "trace_id": TRACE, "span_id": "00000000000000a1", "name": "x", "start_time_unix_nano": "1760000000000000000",
+    }]}]}]})]);
+    assert_eq!(answers[0].status, 200);
+    assert_eq!(spans.len(), 1);
+}
+
+/// B08
+#[test]
+fn values_of_every_kind_survive() {
+    let attributes = json!([
+        {"key": "b", "value": {"bytesValue": "AP8="}},
+        {"key": "a", "value": {"arrayValue": {"values": [{"intValue": "1"}, {"stringValue": "z"}, {}]}}},
+        {"key": "m", "value": {"kvlistValue": {"values": [{"key": "k", "value": {"boolValue": false}}]}}},
+        {"key": "e", "value": {"arrayValue": {}}},
+        {"key": "f", "value": {"kvlistValue": {}}},
+        {"key": "s", "value": {"stringValue": ""}},
+        {"key": "n", "value": {}},
+        {"key": "d", "value": {"doubleValue": 0.1}},
+        {"key": "deep", "value": {"arrayValue": {"values": [{"kvlistValue": {"values": [
+            {"key": "x", "value": {"arrayValue": {"values": [{"bytesValue": ""}]}}}]}}]}}},
+    ]);
+    let (answers, spans) = kept(&[wrap(&[span(json!({"attributes": attributes}))])]);
+    assert_eq!((answers[0].status, answers[0].text().as_str()), (200, "{}"));
+    let exported = &spans[0]["attributes"];
+    let again = kept(&[wrap(&[span(json!({"attributes": exported}))])]).1;
+    assert_eq!(again[0]["attributes"], *exported);
+    let loose = |json: &Json| json.to_string().replace(r#"{"values":[]}"#, "{}");
+    assert_eq!(loose(exported), loose(&attributes));
+}
+
+/// B10
+#[test]
+fn a_key_twice_costs_nothing_and_the_last_value_counts() {
+    let twice = span(json!({"attributes": [attr("worker_id", "1"), attr("worker_id", "2")]}));
+    let good = span(json!({"traceId": "ff23456789abcdef0123456789abcdef", "spanId": "00000000000000a2"}));
+    let body = wrap(&[twice, good]);
+    assert_eq!(kept(std::slice::from_ref(&body)).1.len(), 2);
+    for (filter, wanted) in [("worker_id:2", 1), ("worker_id:1", 0)] {
+        let listening = Listening::start(&["export", "--filter", filter]);
+        post_json(listening.http, &body);
+        assert_eq!(listening.spans().len(), wanted, "{filter}");
+    }
+}
+
+/// B11
+#[test]
+fn spans_without_usable_ids_are_refused_one_by_one() {
+    let (answers, spans) = kept(&[wrap(&[
+        span(json!({})),
+        span(json!({"traceId": "00000000000000000000000000000000", "spanId": "00000000000000b1"})),
+        span(json!({"traceId": "abcd", "spanId": "00000000000000b2"})),
+        span(json!({"spanId": null})),
+        span(json!({"traceId": "ff23456789abcdef0123456789abcdef", "spanId": "00000000000000a2",
+            "parentSpanId": "0000000000000000", "kind": null})),
+    ])]);
+    assert_eq!(answers[0].status, 200);
+    assert_eq!(answers[0].json()["partialSuccess"]["rejectedSpans"], "3");
+    assert_eq!(spans.len(), 2);
+    assert!(spans.iter().all(|span| span.get("parentSpanId").is_none_or(|parent| parent == "")));
+    let (answers, spans) = kept(&[wrap(&[
+        span(json!({"traceId": "0123456789abcdef0123456789abcdef01"})),
+        span(json!({"spanId": "00000000000000a1ff"})),
+        span(json!({"traceId": null})),
+        span(json!({"traceId": 5})),
+        span(json!({"parentSpanId": "xyz"})),
+    ])]);
+    assert!(spans.is_empty(), "{answers:?}");
+}
+
+/// B13
+#[test]
+fn a_text_that_is_not_utf_8_costs_only_its_bad_bytes() {
+    let bytes = b"\x0a\x6f\x12\x6d\x12\x34\x0a\x10\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef\x12\x08\
+        \0\0\0\0\0\0\0\xa1\x2a\x04good\x39\0\0\xb0\xd4\xac\xc6\x6c\x18\x41\x40\x42\xbf\xd4\xac\xc6\x6c\x18\x12\x35\x0a\x10\
+        \x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef\x12\x08\0\0\0\0\0\0\0\xa2\x2a\x05ab\xffcd\x39\0\0\
+        \xb0\xd4\xac\xc6\x6c\x18\x41\x40\x42\xbf\xd4\xac\xc6\x6c\x18";
+    let listening = Listening::export();
+    let answer = post(listening.http, "/v1/traces", "application/x-protobuf", bytes);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let mut names: Vec<_> = listening.spans().iter().map(|span| span["name"].as_str().unwrap().to_owned()).collect();
+    names.sort();
+    assert_eq!(names, ["ab\u{fffd}cd", "good"]);
+}
+
+/// B13: the same in JSON, where the bytes may also be escapes of half a character.
+#[test]
+fn half_characters_in_json_cost_only_themselves() {
+    let listening = Listening::export();
+    let good = wrap(&[span(json!({"name": "NAME"}))]).to_string();
+    let bodies: [Vec<u8>; 3] = [
+        good.replace("NAME", r"a\ud800b").into_bytes(),
+        [good.split("NAME").next().unwrap().as_bytes(), b"a\xffb", good.split("NAME").nth(1).unwrap().as_bytes()]
+            .concat()
+            .to_ascii_lowercase(),
+        good.replace("NAME", r"a\u0000\u001b[2Jb").into_bytes(),
+    ];
+    for body in &bodies {
+        let answer = post(listening.http, "/v1/traces", "application/json", body);
+        assert!(matches!(answer.status, 200 | 400), "{answer:?}");
+    }
+    let output = listening.end();
+    assert!(!output.stdout.contains(&0x1b) && !output.stdout.contains(&0));
+}
+
+/// B15, B16, B17
+#[test]
+fn types_methods_and_paths_are_answered_by_their_rules() {
+    let listening = Listening::report();
+    let at = listening.http;
+    let body = wrap(&[]).to_string();
+    for kind in ["application/json; charset=utf-8", "Application/JSON;v=1"] {
+        assert_eq!(post(at, "/v1/traces", kind, body.as_bytes()).status, 200, "{kind}");
+    }
+    assert_eq!(post(at, "/v1/traces", "application/x-protobuf; messageType=\"x\"", b"").status, 200);
+    assert_eq!(post(at, "/v1/traces/", "application/json", body.as_bytes()).status, 200);
+    let cases = [
+        ("POST /v1/traces HTTP/1.1", 415, "application/x-protobuf"),
+        ("POST /v1/traces HTTP/1.1\nContent-Type: text/plain", 415, "application/json"),
+        ("GET /v1/traces HTTP/1.1", 405, "POST"),
+        ("PUT /v1/logs HTTP/1.1\nContent-Type: application/json", 405, "POST"),
+        ("POST / HTTP/1.1", 404, "/v1/traces"),
+        ("POST /v1/trace HTTP/1.1", 404, "/v1/traces"),
+        ("POST /v1/traces/v1/traces HTTP/1.1\nContent-Type: application/json", 404, "/v1/traces"),
+        ("POST /v1/traces// HTTP/1.1", 404, "/v1/traces"),
+    ];
+    for (head, status, word) in cases {
+        let answer = common::http(at, head, b"x");
+        assert_eq!(answer.status, status, "{head}: {answer:?}");
+        assert!(answer.text().contains(word), "{head}: {answer:?}");
+        if status == 405 {
+            assert_eq!(answer.header("allow"), Some("POST"));
+        }
+    }
+    // Told once it ends, as on screen: the kind of fault, how often, and the last one.
+    let told = String::from_utf8(listening.end().stderr).unwrap();
+    assert!(told.contains("no such path") && told.contains("4 ×"), "{told}");
+}
+
+/// B19
+#[test]
+fn bodies_come_compressed_in_every_usual_way() {
+    let plain = wrap(&[span(json!({}))]).to_string().into_bytes();
+    let gzip = {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(&plain).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zlib = {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(&plain).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zstd = zstd::encode_all(&plain[..], 1).unwrap();
+    let cases: [(&str, &[u8], u16); 12] = [
+        ("identity", &plain, 200),
+        ("gzip", &gzip, 200),
+        ("GZIP", &gzip, 200),
+        ("x-gzip", &gzip, 200),
+        (" gzip ", &gzip, 200),
+        ("zstd", &zstd, 200),
+        ("deflate", &zlib, 200),
+        ("br", &plain, 415),
+        ("gzip", &plain, 400),
+        ("gzip", &gzip[..gzip.len() / 2], 400),
+        ("gzip", b"", 400),
+        ("zstd", &zstd[..zstd.len() / 2], 400),
+    ];
+    let listening = Listening::report();
+    for (coding, body, status) in cases {
+        let head = format!("POST /v1/traces HTTP/1.1\nContent-Type: application/json\nContent-Encoding: {coding}");
+        let answer = common::http(listening.http, &head, body);
+        assert_eq!(answer.status, status, "{coding}: {answer:?}");
+        if status == 415 {
+            assert!(answer.text().contains("br") && answer.text().contains("gzip"), "{answer:?}");
+        }
+    }
+    assert_eq!(listening.json()["spans"]["total"], 1);
+}
+
+/// B19: what a bomb inflates to is bounded before it is there.
+#[test]
+fn a_compressed_bomb_is_refused_without_being_inflated() {
+    let zeros = vec![0u8; 64 << 20];
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(&zeros).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = zstd::encode_all(&zeros[..], 1).unwrap();
+    drop(zeros);
+    let listening = Listening::report();
+    for (coding, body) in [("gzip", &gzip), ("zstd", &zstd)] {
+        let head =
+            format!("POST /v1/traces HTTP/1.1\nContent-Type: application/x-protobuf\nContent-Encoding: {coding}");
+        let answer = common::http(listening.http, &head, body);
+        assert_eq!(answer.status, 413, "{coding}: {answer:?}");
+    }
+    assert!(peak_memory(listening.child.id()) < 100 << 20);
+    listening.end();
+}
+
+/// The most memory a process has had resident, bytes.
+fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// B21
+#[test]
+fn pages_may_export_only_where_allowed() {
+    let preflight = "OPTIONS /v1/traces HTTP/1.1\nAccess-Control-Request-Method: POST\n\
+                     Access-Control-Request-Headers: content-type,content-encoding";
+    let export = "POST /v1/traces HTTP/1.1\nContent-Type: application/json";
+    let ours = "\nOrigin: http://localhost:3000";
+    let theirs = "\nOrigin: http://evil.example";
+    let off = Listening::report();
+    for head in [preflight, export] {
+        let answer = common::http(off.http, &format!("{head}{ours}"), b"{}");
+        assert_eq!(answer.header("access-control-allow-origin"), None, "{answer:?}");
+    }
+    off.end();
+    let on = Listening::start(&["report", "--allow-origin", "http://localhost:3000"]);
+    let answer = common::http(on.http, &format!("{preflight}{ours}"), b"");
+    assert_eq!(answer.status, 204, "{answer:?}");
+    assert_eq!(answer.header("access-control-allow-origin"), Some("http://localhost:3000"));
+    let allowed = answer.header("access-control-allow-headers").unwrap().to_lowercase();
+    assert!(allowed.contains("content-type") && allowed.contains("content-encoding"), "{allowed}");
+    let answer = common::http(on.http, &format!("{export}{ours}"), b"{}");
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, Some("http://localhost:3000")));
+    // Errors too: a page that cannot read the answer cannot tell what was wrong.
+    let answer = common::http(on.http, &format!("{export}{ours}"), b"{");
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (400, Some("http://localhost:3000")));
+    for head in [preflight, export] {
+        let answer = common::http(on.http, &format!("{head}{theirs}"), b"{}");
+        assert_eq!(answer.header("access-control-allow-origin"), None, "{answer:?}");
+    }
+    on.end();
+}
+
+/// B22, B25
+#[test]
+fn full_success_and_nothing_at_all_are_answered_alike_for_all_signals() {
+    let listening = Listening::report();
+    for signal in ["traces", "logs", "metrics"] {
+        let path = format!("/v1/{signal}");
+        let answer = post(listening.http, &path, "application/x-protobuf", b"");
+        assert!(answer.status == 200 && answer.body.is_empty(), "{answer:?}");
+        assert_eq!(answer.header("content-type"), Some("application/x-protobuf"));
+        let answer = post(listening.http, &path, "application/json", b"{}");
+        assert_eq!((answer.status, answer.text().as_str()), (200, "{}"));
+    }
+    assert_eq!(post_json(listening.http, &wrap(&[])).text(), "{}");
+    assert_eq!(post_json(listening.http, &wrap(&[span(json!({}))])).text(), "{}");
+    let metrics = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [
+        {"name": "m", "gauge": {"dataPoints": [{"asInt": "1"}, {"asDouble": 2.5}]}},
+    ]}]}]});
+    let answer = post(listening.http, "/v1/metrics", "application/json", metrics.to_string().as_bytes());
+    assert_eq!((answer.status, answer.text().as_str()), (200, "{}"));
+    assert_eq!(listening.json()["input"]["metric_points"], 2);
+}
+
+/// B32, B33, B38
+#[test]
+fn times_stay_as_received() {
+    let times = [
+        ("1760000000000000000", "1759999999999999999"),
+        ("0", "0"),
+        ("1760000000010000000", "0"),
+        ("7258118400000000000", "7258118400000000001"),
+        ("18446744073709551615", "1"),
+        ("1", "18446744073709551615"),
+    ];
+    let mut sent = vec![span(json!({}))];
+    for (at, (start, end)) in times.iter().enumerate() {
+        sent.push(span(json!({
+            "spanId": format!("{:016x}", 0xb0 + at), "parentSpanId": "00000000000000a1",
+            "startTimeUnixNano": start, "endTimeUnixNano": end,
+        })));
+    }
+    let (answers, spans) = kept(&[wrap(&sent)]);
+    assert_eq!(answers[0].text(), "{}");
+    let read: Vec<_> = spans[1..]
+        .iter()
+        .map(|span| {
+            let time = |key: &str| span.get(key).and_then(Json::as_str).unwrap_or("0").to_owned();
+            (time("startTimeUnixNano"), time("endTimeUnixNano"))
+        })
+        .collect();
+    assert_eq!(read, times.map(|(start, end)| (start.to_owned(), end.to_owned())));
+    let listening = Listening::report();
+    post_json(listening.http, &wrap(&sent));
+    let report = listening.json();
+    assert_eq!(report["requests"]["by_mark"]["end before start"], 1, "{}", report["requests"]);
+    assert_eq!(report["requests"]["by_mark"]["unlikely time"], 1, "{}", report["requests"]);
+}
+
+/// Reads what a peer says until it closes.
+fn read_all(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    bytes
+}
+
+/// B64
+#[test]
+fn held_connections_do_not_hold_the_end() {
+    let listening = Listening::report();
+    let mut idle = TcpStream::connect(listening.http).unwrap();
+    write!(
+        idle,
+        "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+    )
+    .unwrap();
+    let mut first = [0; 12];
+    idle.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    let mut half = TcpStream::connect(listening.http).unwrap();
+    write!(
+        half,
+        "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{{"
+    )
+    .unwrap();
+    let mut silent = TcpStream::connect(listening.grpc).unwrap();
+    let mut http2 = TcpStream::connect(listening.grpc).unwrap();
+    http2.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    http2.read_exact(&mut first[..9]).unwrap();
+    let begun = std::time::Instant::now();
+    listening.end();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());
+    for stream in [&mut idle, &mut half, &mut silent, &mut http2] {
+        read_all(stream);
+    }
+}

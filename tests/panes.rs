@@ -1,0 +1,353 @@
+//! What the panes show is what the report says of the same filter and window, and what truly happened in the simulated
+//! cluster at any pause; and it costs what is shown, not what is held.
+
+use std::collections::BTreeMap;
+
+use reqtop::demo::{Cluster, Settings, Signal};
+use reqtop::pipeline::take_in;
+use reqtop::query::Query;
+use reqtop::report::{InputSection, Report};
+use reqtop::source::intake::{Payload, Signal as Wire};
+use reqtop::store::{Limits, Store};
+use reqtop::view::format;
+use reqtop::view::panes::{Block, Body, Cell, Mark, Pane, PaneId, PlotKind, Room, pane};
+
+const START_NS: u64 = 1_796_003_500_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+const WHOLE: Room = Room { columns: 196, rows: 55, zoomed: true };
+const SMALL: Room = Room { columns: 70, rows: 11, zoomed: false };
+
+fn take(store: &mut Store, delivery: reqtop::demo::Delivery) {
+    let signal = match delivery.signal {
+        Signal::Traces => Wire::Traces,
+        Signal::Logs => Wire::Logs,
+    };
+    take_in(store, &mut Payload::otlp(signal, delivery.body), delivery.at_ns).unwrap();
+}
+
+fn run(cluster: &mut Cluster, store: &mut Store, until_ns: u64) {
+    for delivery in cluster.advance(until_ns) {
+        take(store, delivery);
+    }
+    store.refresh(until_ns);
+}
+
+fn look(store: &mut Store, filter: &str, window_ns: Option<u64>, until_ns: u64) {
+    store.look(&Query::parse(filter).unwrap(), window_ns, until_ns);
+    store.refresh_lens(until_ns);
+    while !store.lens().is_whole() {
+        store.refresh_lens(until_ns);
+    }
+}
+
+fn cells(pane: &Pane) -> impl Iterator<Item = &Cell> {
+    pane.columns.iter().flatten().flat_map(|Block { body, .. }| -> Box<dyn Iterator<Item = &Cell>> {
+        match body {
+            Body::Text(cells) => Box::new(cells.iter()),
+            Body::Table(table) => Box::new(table.rows.iter().flatten()),
+            Body::Plot(_) => Box::new(std::iter::empty()),
+        }
+    })
+}
+
+/// The count that stands in the cell with a term; 0 when there is none.
+fn count(pane: &Pane, term: &str) -> u64 {
+    let text = |cell: &Cell| cell.text.text.trim_start_matches(['↻', ' ']).replace(',', "");
+    cells(pane).filter(|cell| cell.term.as_deref() == Some(term)).find_map(|cell| text(cell).parse().ok()).unwrap_or(0)
+}
+
+/// The count in the third cell of the row that is named by a term; 0 when there is none.
+fn row_count(pane: &Pane, term: &str) -> u64 {
+    let rows = pane.columns.iter().flatten().filter_map(|block| match &block.body {
+        Body::Table(table) => Some(&table.rows),
+        _ => None,
+    });
+    let row = rows.flatten().find(|row| row[0].term.as_deref() == Some(term));
+    row.map_or(0, |row| row[2].text.text.replace(',', "").parse().unwrap())
+}
+
+/// The values of the bars of the plot whose first term contains `of`, summed.
+fn summed(pane: &Pane, of: &str) -> u64 {
+    let plots = pane.columns.iter().flatten().filter_map(|block| match &block.body {
+        Body::Plot(plot) if plot.kind == PlotKind::Bars => Some(plot),
+        _ => None,
+    });
+    let has = |term: &Option<String>| term.as_ref().is_some_and(|term| term.contains(of));
+    let mut plots = plots.filter(|plot| plot.bars.iter().any(|bar| has(&bar.term)));
+    plots.next().map_or(0, |plot| plot.bars.iter().filter_map(|bar| bar.value).sum())
+}
+
+fn has_text(pane: &Pane, text: &str) -> bool {
+    cells(pane).any(|cell| cell.text.text == text)
+}
+
+/// Holds the panes of the store's lens against the report of the same requests.
+fn same_as_report(store: &Store, filter: &str, window_ns: Option<u64>) {
+    let query = Query::parse(filter).unwrap();
+    let report = Report::within(store, InputSection::default(), Some(&query), window_ns);
+    let of = |id| pane(id, store, WHOLE, None);
+    let (queue, selection, dispatch) = (of(PaneId::Queue), of(PaneId::Selection), of(PaneId::Dispatch));
+    let (streaming, workers, sessions) = (of(PaneId::Streaming), of(PaneId::Workers), of(PaneId::Sessions));
+    let check = |what: &str, shown: u64, reported: u64| {
+        assert_eq!(shown, reported, "{what} under {filter:?} within {window_ns:?}");
+    };
+
+    let recorded = &report.queue.recorded;
+    for (reason, count_) in &report.queue.rejected_by_reason {
+        check(reason, row_count(&queue, &format!("leg(queue.outcome:rejected queue.reason:{reason})")), *count_);
+    }
+    for (outcome, reported) in report.queue.outcomes.iter().filter(|(outcome, _)| *outcome != "dequeued") {
+        check(outcome, count(&queue, &format!("leg(queue.outcome:{outcome})")), *reported);
+    }
+    check("waits", summed(&queue, "queue.wait:"), recorded.spans);
+    if recorded.spans > 0 {
+        let p99 = recorded.wait_ns.p99.map_or("–".into(), format::duration);
+        assert!(has_text(&queue, &p99), "{p99}");
+    }
+    for (class, of) in &report.queue.per_class {
+        let shown: u64 = ["fcfs", "lcfs", "wspt"]
+            .map(|policy| {
+                let all = format!("leg(queue.class:{class} queue.policy:{policy} queue.wait:* queue.deferred:true)");
+                count(&queue, &all)
+            })
+            .iter()
+            .sum();
+        check(class, shown, of.deferred);
+    }
+
+    let choices = &report.selection.recorded;
+    let origin =
+        if report.selection.from_records.spans > 0 && choices.spans > 0 { " selection.origin:span" } else { "" };
+    if choices.spans > 0 {
+        check(
+            "not the best",
+            count(&selection, &format!("leg(selection.best:false{origin})")),
+            choices.chosen_is_not_best,
+        );
+        check("margins", summed(&selection, "-selection.candidates:1"), choices.margin_two_or_more_candidates.n);
+    }
+
+    let origin = if report.dispatch.inferred.spans > 0 && report.dispatch.recorded.spans > 0 {
+        " dispatch.origin:span"
+    } else {
+        ""
+    };
+    let mut matrix: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for row in &report.dispatch.recorded.matrix {
+        *matrix.entry((row.phase, &row.result)).or_default() += row.count;
+    }
+    for ((phase, result), reported) in matrix {
+        let result = if result == "none" {
+            "dispatch.time:* -dispatch.result:*".into()
+        } else {
+            format!("dispatch.result:{result}")
+        };
+        check("matrix", count(&dispatch, &format!("leg(phase:{phase} {result}{origin})")), reported);
+    }
+    for (phase, reported) in &report.dispatch.recorded.retries {
+        check("retries", count(&dispatch, &format!("leg(phase:{phase} attempt>0 dispatch.time:*{origin})")), *reported);
+    }
+    for (reason, reported) in &report.dispatch.recorded.migrations {
+        check("migrations", count(&dispatch, &format!("leg(migration.reason:{reason}{origin})")), *reported);
+    }
+    check("payloads", summed(&dispatch, "admission.bytes:"), report.dispatch.admission.payload_bytes.n);
+    let capacity = count(&dispatch, "outcome:rejected at_capacity:true");
+    check("at capacity", capacity, report.dispatch.recorded.worker_at_capacity);
+
+    for (outcome, reported) in &report.streaming.roots_of_abandoned {
+        check(outcome, count(&streaming, &format!("abandoned:true outcome:{outcome}")), *reported);
+    }
+    for (outcome, reported) in report.streaming.outcomes.iter().filter(|(outcome, _)| *outcome != "none") {
+        check(outcome, row_count(&streaming, &format!("stream.outcome:{outcome}")), *reported);
+    }
+    check("leavers", summed(&streaming, "abandoned:true events:"), report.streaming.events_at_leaving.n);
+    check("ages", summed(&streaming, "abandoned:true stream.time:"), report.streaming.age_at_leaving_ns.n);
+    check(
+        "streams",
+        summed(&streaming, "stream.time:"),
+        if report.streaming.abandoned > 0 {
+            report.streaming.age_at_leaving_ns.n
+        } else {
+            report.streaming.duration_ns.n
+        },
+    );
+    check("open", count(&streaming, "state:in_flight streaming:true"), report.streaming.open);
+
+    for rank in &report.ranks {
+        let name = format!("{}:{}", rank.worker, rank.rank.unwrap());
+        let selected = count(&workers, &format!("leg(selected.worker:{name})"));
+        check(&name, selected, rank.selected + rank.selected_by_records);
+        check(&name, count(&workers, &format!("at:{name}")), rank.in_flight);
+        check(&name, count(&workers, &format!("leg(worker:{name} dispatch.time:*)")), rank.attempts);
+        check(&name, count(&workers, &format!("leg(worker:{name} dispatch.lost:true)")), rank.lost);
+        check(&name, count(&workers, &format!("leg(worker:{name} dispatch.result:failed)")), rank.failed);
+    }
+    let vanished = report.ranks.iter().filter(|rank| rank.vanished).count();
+    assert_eq!(cells(&workers).filter(|cell| cell.text.text == "vanished").count(), vanished);
+    for session in report.sessions.sessions.iter().take(50) {
+        check(&session.session, count(&sessions, &format!("session:{}", session.session)), session.turns);
+    }
+    let total =
+        format!("{} sessions · {} turns", format::count(report.sessions.total), format::count(report.sessions.turns));
+    assert!(sessions.summary.starts_with(&total), "{} is not {total}", sessions.summary);
+}
+
+#[test]
+fn panes_and_report_say_the_same_of_any_filter_and_window() {
+    let mut cluster = Cluster::new(&Settings { seed: 5, rate: 30.0, ..Settings::default() }, START_NS);
+    let mut store = Store::new(Limits::default());
+    run(&mut cluster, &mut store, START_NS + 25 * SECOND);
+    let worker = Report::of(&store, InputSection::default(), None).ranks[0].worker.clone();
+    let filters = [
+        "".to_owned(),
+        "outcome:cancelled".into(),
+        "leg(phase:prefill dispatch.result:accepted)".into(),
+        "queue.deferred:true or abandoned:true".into(),
+        format!("worker:{worker}"),
+        "-outcome:success".into(),
+        "margin<=0 -candidates:1".into(),
+        "state:in_flight".into(),
+        "span:response.streaming ttft>100ms".into(),
+        "request:nobody".into(),
+    ];
+    let last = store.requests().map(|(_, facts)| reqtop::store::time_of(facts)).max().unwrap();
+    for filter in &filters {
+        for window_ns in [None, Some(5 * SECOND), Some(20 * SECOND)] {
+            look(&mut store, filter, window_ns, last);
+            same_as_report(&store, filter, window_ns);
+        }
+    }
+}
+
+#[test]
+fn panes_say_what_truly_happened_at_any_pause() {
+    let mut cluster = Cluster::new(&Settings { seed: 9, rate: 25.0, ..Settings::default() }, START_NS);
+    let mut store = Store::new(Limits::default());
+    for pause in (3..30).step_by(6) {
+        let now_ns = START_NS + pause * SECOND;
+        run(&mut cluster, &mut store, now_ns);
+        look(&mut store, "", None, now_ns);
+        let truth = &cluster.ledger().tally;
+        let of = |id| pane(id, &store, WHOLE, None);
+        let (dispatch, selection, streaming) = (of(PaneId::Dispatch), of(PaneId::Selection), of(PaneId::Streaming));
+        let mut cells: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for (key, count) in &truth.dispatches {
+            let [phase, result, _] = key.split('|').collect::<Vec<_>>()[..] else { panic!("{key}") };
+            *cells.entry((phase, result)).or_default() += count;
+        }
+        let both = |pane: &Pane, term: &str, field: &str| {
+            count(pane, &format!("leg({term})")).max(count(pane, &format!("leg({term} {field}:span)")))
+        };
+        for ((phase, result), true_count) in cells {
+            let term = format!("phase:{phase} dispatch.result:{result}");
+            assert_eq!(both(&dispatch, &term, "dispatch.origin"), true_count, "{term} at {pause} s");
+        }
+        assert_eq!(both(&selection, "selection.best:false", "selection.origin"), truth.selection.not_best);
+        assert_eq!(summed(&selection, "-selection.candidates:1"), truth.selection.margins.n);
+        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+        for of in truth.queues.values() {
+            for (reason, count) in &of.deferred {
+                *reasons.entry(reason).or_default() += count;
+            }
+        }
+        let (waits, queue) = (truth.queues.values().map(|of| of.spans).sum::<u64>(), of(PaneId::Queue));
+        assert_eq!(summed(&queue, "queue.wait:"), waits);
+        for (reason, true_count) in reasons {
+            assert!(has_text(&queue, reason) && true_count > 0, "{reason}");
+        }
+        let mut deepest: BTreeMap<&str, u64> = BTreeMap::new();
+        for (key, of) in &truth.queues {
+            let pool = key.split('|').next().unwrap();
+            let depth = deepest.entry(pool).or_default();
+            *depth = (*depth).max(of.max_depth_in).max(of.max_depth_out);
+        }
+        let peak = deepest.values().max().copied().unwrap_or(0);
+        assert!(queue.summary.contains(&format!("peak {peak}")), "{} has no peak {peak}", queue.summary);
+        assert_eq!(summed(&streaming, "abandoned:true events:"), truth.events_at_leaving.n);
+        for (outcome, true_count) in &truth.abandoned_roots {
+            let shown = count(&streaming, &format!("abandoned:true outcome:{outcome}"));
+            // The ledger knows an abandoned stream's root before its span is handed over.
+            let waiting = count(&streaming, "abandoned:true root:false");
+            assert!(shown <= *true_count && shown + waiting >= *true_count, "{outcome}: {shown} of {true_count}");
+        }
+        for (rank, true_count) in &truth.selection.by_rank {
+            let workers = of(PaneId::Workers);
+            let report = Report::of(&store, InputSection::default(), None);
+            let row = report.ranks.iter().find(|row| format!("{}:{}", row.worker, row.rank.unwrap()) == *rank).unwrap();
+            assert_eq!(row.selected, *true_count, "{rank}");
+            let shown = count(&workers, &format!("leg(selected.worker:{rank})"));
+            assert_eq!(shown, row.selected + row.selected_by_records, "{rank}");
+        }
+    }
+}
+
+/// A pause holds the panes while data comes in, under any filter asked for during it.
+#[test]
+fn held_panes_stay_as_they_are() {
+    let mut cluster = Cluster::new(&Settings { seed: 2, ..Settings::default() }, START_NS);
+    let mut store = Store::new(Limits::default());
+    let paused_ns = START_NS + 20 * SECOND;
+    run(&mut cluster, &mut store, paused_ns);
+    let all = |store: &Store| PaneId::ALL.map(|(id, _)| pane(id, store, SMALL, None));
+    let mut before = Vec::new();
+    let filters = ["", "phase:decode", "abandoned:true"];
+    for filter in filters {
+        look(&mut store, filter, None, paused_ns);
+        before.push(all(&store));
+    }
+    store.hold();
+    run(&mut cluster, &mut store, START_NS + 40 * SECOND);
+    for (filter, before) in filters.into_iter().zip(&before) {
+        look(&mut store, filter, None, paused_ns);
+        let now = all(&store);
+        assert_eq!(now[1..4], before[1..4], "{filter}: choices, attempts and streams are those of the pause");
+    }
+    store.release();
+    look(&mut store, "", None, START_NS + 40 * SECOND);
+    same_as_report(&store, "", None);
+}
+
+/// Building every pane walks as much for many requests as for few. Counted in what a pane holds, and measured loosely:
+/// ten times the requests must not cost four times as much.
+#[test]
+fn panes_cost_what_they_show() {
+    let built = |seconds: u64| {
+        let mut cluster = Cluster::new(&Settings { seed: 1, rate: 60.0, ..Settings::default() }, START_NS);
+        let mut store = Store::new(Limits::default());
+        run(&mut cluster, &mut store, START_NS + seconds * SECOND);
+        look(&mut store, "", None, START_NS + seconds * SECOND);
+        let requests = store.len();
+        let costs = PaneId::ALL.map(|(id, title)| {
+            let once = || {
+                let started = std::time::Instant::now();
+                assert!(cells(&pane(id, &store, SMALL, None)).count() < 2_000);
+                started.elapsed().as_nanos()
+            };
+            (title, (0..5).map(|_| once()).min().unwrap())
+        });
+        (requests, costs)
+    };
+    let ((few, cheap), (many, dear)) = (built(3), built(36));
+    assert!(many > 8 * few, "{few} and {many}");
+    let sum = |costs: &[(&str, u128)]| costs.iter().map(|(_, ns)| ns).sum::<u128>();
+    assert!(sum(&dear) < 4 * sum(&cheap), "{few} requests: {cheap:?} ns, {many} requests: {dear:?} ns");
+}
+
+#[test]
+fn small_drawings_are_shares() {
+    let mut cluster = Cluster::new(&Settings::default(), START_NS);
+    let mut store = Store::new(Limits::default());
+    run(&mut cluster, &mut store, START_NS + 20 * SECOND);
+    look(&mut store, "", None, START_NS + 20 * SECOND);
+    for (id, _) in PaneId::ALL {
+        for cell in cells(&pane(id, &store, WHOLE, None)) {
+            let shares: Vec<f64> = match &cell.mark {
+                Mark::None => Vec::new(),
+                Mark::Bar(share) => vec![*share],
+                Mark::Spark(values) => values.clone(),
+                Mark::Dots(dots) => dots.iter().map(|dot| dot.at).collect(),
+            };
+            assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{cell:?}");
+        }
+    }
+}
