@@ -20,6 +20,7 @@ use crate::lifecycle::request::RequestKey;
 use crate::tui::action::{Action, Place};
 use crate::tui::panes::{header, outcomes, requests};
 use crate::tui::theme::Theme;
+use crate::view::checks::flag;
 use crate::view::format;
 use crate::view::index::{Index, Sort};
 use crate::view::list::{self, COLUMNS};
@@ -287,8 +288,10 @@ impl Layer for Live {
         (self.row, self.place) = (place - top.min(place), place);
         self.chosen = keys.get(self.row).copied().or_else(|| keys.last().copied());
         let columns = list::fit(inside.width, requests::GAP);
-        let rows: Vec<list::Row> =
-            keys.iter().filter_map(|key| Some(list::row(*key, data.facts(*key)?, &columns, now_ns))).collect();
+        let rows: Vec<list::Row> = keys
+            .iter()
+            .filter_map(|key| Some(list::row(*key, data.facts(*key)?, flag(data, *key), &columns, now_ns)))
+            .collect();
         let youngest = keys.iter().filter_map(|key| data.facts(*key)).map(|facts| match facts.state {
             State::InFlight => 0,
             _ => now_ns.saturating_sub(facts.start_ns),
@@ -301,7 +304,7 @@ impl Layer for Live {
         };
         let behind = self.index.is_behind(data).then_some(CATCH_UP);
         self.stays_right = [ages, behind, panes_stay_right(scene)].into_iter().flatten().min();
-        self.outcomes = crate::view::outcomes::outcomes(&data.standing());
+        self.outcomes = crate::view::outcomes::outcomes(&data.standing(), data.checked().violations());
         let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading) {
             (false, _) => "no request passes the filter".to_owned(),
             (true, Some(loading)) => format!("reading {} …", loading.name),
