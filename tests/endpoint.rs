@@ -261,7 +261,8 @@ fn captures_over_grpc_in_every_compression() {
 fn captures_over_http_in_every_coding() {
     let house = House::open();
     let mut spans = 0;
-    let codings: [(&str, fn(&[u8]) -> Vec<u8>); 6] = [
+    type Code = fn(&[u8]) -> Vec<u8>;
+    let codings: [(&str, Code); 6] = [
         ("identity", <[u8]>::to_vec),
         ("gzip", gzip),
         ("x-gzip", gzip),

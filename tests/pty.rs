@@ -75,8 +75,8 @@ fn requests_from_the_sdk_appear_over_grpc_and_http() {
         export(exporter, request, "42", "cancelled");
         terminal.wait_for(request);
     }
-    let text = terminal.wait_for("3 requests");
-    assert!(text.contains("success 1") && text.contains("cancelled 2"), "{text}");
+    let ended = |text: &str| ["3 requests", "success 1", "cancelled 2"].iter().all(|part| text.contains(part));
+    terminal.wait("three ended requests", ended);
 
     terminal.type_keys("/worker:7587890\r");
     let text = terminal.wait("the filtered list", |text| !text.contains("http-pb"));

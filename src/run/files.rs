@@ -97,7 +97,7 @@ pub(super) fn into_intake(mut paths: Vec<PathBuf>, follow: bool, intake: &Intake
 fn keep_reading(followed: &mut Followed, sink: &mut Beside<'_>) {
     let mut told = false;
     loop {
-        match followed.next() {
+        match followed.news() {
             Ok(Some(part)) => {
                 if file::read(&[part], Limits::default(), sink).stopped {
                     return;

@@ -77,7 +77,8 @@ where
 
 /// The cells to write, in order. A wide character goes with the column it covers: both are written when either changes
 /// or when something wide stood there. Terminals disagree on the width of composed emoji, so the covered column is
-/// blanked before such a one is written: whatever the terminal thinks, nothing stays behind (field case B53).
+/// blanked before such a one is written, and as many columns as the parts could take are written after it: whatever the
+/// terminal thinks, nothing stays behind (field case B53).
 fn changes<'a>(shown: &Buffer, next: &'a Buffer) -> Vec<(u16, u16, &'a Cell)> {
     let area = next.area;
     let mut changes = Vec::new();
@@ -95,12 +96,18 @@ fn changes<'a>(shown: &Buffer, next: &'a Buffer) -> Vec<(u16, u16, &'a Cell)> {
                     changes.extend((x + 1..end).map(|x| (x, y, &next[(x, y)])));
                 }
                 changes.push((x, y, now));
-                doubtful = doubtful.max(x.saturating_add(width(before.symbol()).max(wide)));
+                doubtful = doubtful.max(x.saturating_add(reach(before.symbol()).max(reach(now.symbol()))));
             }
             x = end;
         }
     }
     changes
+}
+
+/// The most columns a terminal may give a symbol: one that does not compose emoji shows each part by itself.
+fn reach(symbol: &str) -> u16 {
+    let parts = symbol.chars().map(|part| width(part.encode_utf8(&mut [0; 4])));
+    parts.fold(0, u16::saturating_add).max(width(symbol)).max(1)
 }
 
 /// A buffer as lines of text, for snapshots; blanks at line ends are left out.
@@ -118,4 +125,24 @@ pub fn dump(buf: &Buffer) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B53: a terminal that shows 🧑🏽‍🚒 as its three parts has put them over columns that nobody wrote to.
+    #[test]
+    fn the_columns_that_parts_of_a_composed_sign_may_have_covered_are_written_again() {
+        let area = Rect::new(0, 0, 12, 1);
+        let (blank, mut composed) = (Buffer::empty(area), Buffer::empty(area));
+        composed[(2, 0)].set_symbol("🧑🏽\u{200d}🚒");
+        composed[(3, 0)].set_symbol(" ");
+        for (before, after) in [(&composed, &blank), (&blank, &composed)] {
+            let written: Vec<u16> = changes(before, after).iter().map(|(x, ..)| *x).collect();
+            assert!((4..8).all(|x| written.contains(&x)), "{written:?}");
+            assert!(!written.contains(&8) && !written.contains(&1), "{written:?}");
+        }
+        assert!(changes(&composed, &composed.clone()).is_empty());
+    }
 }

@@ -29,7 +29,7 @@ impl Followed {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn next(&mut self) -> io::Result<Option<Input>> {
+    pub fn news(&mut self) -> io::Result<Option<Input>> {
         let mut file = File::open(&self.path)?;
         let size = file.metadata()?.len();
         if size < self.read {
@@ -73,13 +73,13 @@ mod tests {
         let mut file = File::create(&path).unwrap();
         let mut followed = Followed::new(&path);
         let part = |from, to| Some(Input::Part { path: path.clone(), from, to });
-        assert_eq!(followed.next().unwrap(), None);
+        assert_eq!(followed.news().unwrap(), None);
         file.write_all(b"one\ntwo\nthr").unwrap();
-        assert_eq!(followed.next().unwrap(), part(0, 8));
-        assert_eq!(followed.next().unwrap(), None);
+        assert_eq!(followed.news().unwrap(), part(0, 8));
+        assert_eq!(followed.news().unwrap(), None);
         file.write_all(b"ee\n").unwrap();
-        assert_eq!(followed.next().unwrap(), part(8, 14));
+        assert_eq!(followed.news().unwrap(), part(8, 14));
         std::fs::write(&path, b"new\n").unwrap();
-        assert_eq!(followed.next().unwrap(), part(0, 4));
+        assert_eq!(followed.news().unwrap(), part(0, 4));
     }
 }
