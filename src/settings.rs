@@ -77,8 +77,9 @@ fn faults(names: &[String], mode: Mode, aggregated: bool) -> Result<Vec<&'static
         }
         let kind = Kind::of(name).ok_or_else(|| format!("--fault {name}: `reqtop demo --help` lists the kinds"))?;
         if !kind.fits(mode, aggregated) {
-            let needs = kind.mode.map_or_else(|| "two pools".to_owned(), |mode| format!("--mode {}", mode.word()));
-            return Err(format!("--fault {name}: {} needs {needs}", kind.what));
+            let told =
+                kind.mode.map_or_else(|| "with two pools".to_owned(), |mode| format!("with --mode {}", mode.word()));
+            return Err(format!("--fault {name}: can be told {told} only ({})", kind.what));
         }
         kinds.push(kind);
     }

@@ -200,6 +200,13 @@ fn the_pictures_are_what_the_program_shows() {
         ("filter-150x40", "terminal", &DARK, (150, 40), "/outcome:cancelled "),
         ("request-150x40", "terminal", &DARK, (150, 40), "↓↓↓↓↓↓↓↓⏎"),
         ("help-150x40", "terminal", &DARK, (150, 40), "?"),
+        ("queue-150x40", "terminal", &DARK, (150, 40), "1z"),
+        ("selection-150x40", "terminal", &DARK, (150, 40), "2z"),
+        ("dispatch-150x40", "terminal", &DARK, (150, 40), "3z"),
+        ("streaming-150x40", "terminal", &DARK, (150, 40), "4z"),
+        ("workers-150x40", "terminal", &DARK, (150, 40), "w"),
+        ("sessions-150x40", "terminal", &DARK, (150, 40), "a"),
+        ("live-200x60", "terminal", &DARK, (200, 60), ""),
     ] {
         let picture = svg(&frame(&shared, theme, size, keys), palette);
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("screenshots").join(format!("{name}.svg"));

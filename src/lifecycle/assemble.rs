@@ -5,7 +5,7 @@
 use compact_str::CompactString;
 
 use super::batch::{Sign, SignKind};
-use super::body::Attr;
+use super::body::Unread;
 use super::catalogue::Field;
 use super::facts::{Facts, Marks, Preprocessing, State, Stream};
 use super::legs;
@@ -20,7 +20,7 @@ const FAR_NS: u64 = 86_400_000_000_000;
 /// What has arrived of a request.
 pub struct Input<'a> {
     /// The id it is joined by; empty when nothing names one.
-    pub request_id: &'a CompactString,
+    pub request_id: &'a str,
     /// Its spans, by start then id, parents found.
     pub spans: &'a [SpanView<'a>],
     /// Its records.
@@ -85,7 +85,7 @@ impl Told {
 /// The facts of a request.
 pub fn assemble(input: &Input<'_>) -> Facts {
     let mut facts = Facts {
-        request_id: input.request_id.clone(),
+        request_id: input.request_id.into(),
         spans: input.spans.len() as u32,
         marks: input.marks,
         model: input.told.model.clone(),
@@ -97,7 +97,7 @@ pub fn assemble(input: &Input<'_>) -> Facts {
     let is_http = |span: &&SpanView<'_>| span.stage == Stage::Http;
     let http = input.spans.iter().filter(is_http).min_by_key(|span| matches!(span.up, Up::At(_)));
     if let Some(http) = http {
-        read_http(&mut facts, &mut seen, http, http.body.attrs());
+        read_http(&mut facts, &mut seen, http, http.body.attrs().unread());
     }
     for span in input.spans {
         read_span(&mut facts, &mut seen, span);
@@ -197,7 +197,7 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             facts.mode = Mode::of(span.text(Field::Mode));
         }
     }
-    let attrs = || span.body.attrs();
+    let attrs = || span.body.attrs().unread();
     match span.stage {
         Stage::Root => read_root(facts, seen, span, attrs()),
         Stage::Preprocessing => {
@@ -209,8 +209,8 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             };
             for attr in attrs() {
                 match attr.field {
-                    Field::Checkpoint => read.checkpoint = text(attr.value),
-                    Field::StageOutcome => read.outcome = text(attr.value),
+                    Field::Checkpoint => read.checkpoint = text(attr.value()),
+                    Field::StageOutcome => read.outcome = text(attr.value()),
                     _ => {}
                 }
             }
@@ -227,8 +227,8 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             };
             for attr in attrs() {
                 match attr.field {
-                    Field::StreamEvents => read.events = attr.value.as_u64(),
-                    Field::StageOutcome => read.outcome = text(attr.value),
+                    Field::StreamEvents => read.events = attr.value().as_u64(),
+                    Field::StageOutcome => read.outcome = text(attr.value()),
                     _ => {}
                 }
             }
@@ -254,7 +254,7 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
     }
 }
 
-fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Attr<'a>>) {
+fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Unread<'a>>) {
     if facts.has_root {
         return;
     }
@@ -265,36 +265,36 @@ fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
     for attr in attrs {
         match attr.field {
             Field::Outcome => {
-                let word = text(attr.value);
+                let word = text(attr.value());
                 let outcome = Outcome::of(&word);
                 facts.outcome = Some(outcome);
                 facts.outcome_word = if outcome.word() == word { CompactString::default() } else { word };
             }
-            Field::TerminalTime => facts.terminal_ns = attr.value.as_u64(),
-            Field::SessionId => facts.session_id = text(attr.value),
-            Field::SessionSource => facts.session_fallback = attr.value.as_str() == Some("request_id_fallback"),
-            Field::Mode => facts.mode = Mode::of(attr.value.as_str().unwrap_or("")),
-            Field::RequestId if facts.request_id.is_empty() => fill(&mut facts.request_id, attr.value),
+            Field::TerminalTime => facts.terminal_ns = attr.value().as_u64(),
+            Field::SessionId => facts.session_id = text(attr.value()),
+            Field::SessionSource => facts.session_fallback = attr.value().as_str() == Some("request_id_fallback"),
+            Field::Mode => facts.mode = Mode::of(attr.value().as_str().unwrap_or("")),
+            Field::RequestId if facts.request_id.is_empty() => fill(&mut facts.request_id, attr.value()),
             _ => {}
         }
     }
 }
 
-fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Attr<'a>>) {
+fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs: impl Iterator<Item = Unread<'a>>) {
     facts.has_http = true;
     facts.trace = Some(span.trace);
     seen.http = Some((span.start_ns, span.end_ns));
     seen.http_failed = span.body.head().status_code == 2;
     for attr in attrs {
         match attr.field {
-            Field::XRequestId => facts.x_request_id = text(attr.value),
-            Field::Uri => facts.endpoint = text(attr.value),
-            Field::Model => facts.model = text(attr.value),
-            Field::InputTokens => facts.input_tokens = attr.value.as_u64(),
-            Field::OutputTokens => facts.output_tokens = attr.value.as_u64(),
+            Field::XRequestId => facts.x_request_id = text(attr.value()),
+            Field::Uri => facts.endpoint = text(attr.value()),
+            Field::Model => facts.model = text(attr.value()),
+            Field::InputTokens => facts.input_tokens = attr.value().as_u64(),
+            Field::OutputTokens => facts.output_tokens = attr.value().as_u64(),
             Field::Ttft => {
                 // Only streams carry it here (spec lifecycle-spans §4).
-                facts.ttft_ns = attr.value.as_f64().map(|millis| (nanos(millis), Origin::Span));
+                facts.ttft_ns = attr.value().as_f64().map(|millis| (nanos(millis), Origin::Span));
                 facts.streaming = Some(true);
             }
             _ => {}

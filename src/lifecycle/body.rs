@@ -1,13 +1,13 @@
 //! The body of a kept span: everything but its ids, name and times, as one run of bytes.
 //!
 //! Attributes are written as the numbers of pieces (each distinct packed attribute is kept once, see [`Pieces`]);
-//! integer values, which rarely repeat, are written in place beside the number of their key. Owns: this encoding, both
+//! values that rarely repeat, integers and measured texts, are written in place beside the number of their key. Owns: this encoding, both
 //! ways. Keeps out: where pieces live and when they go (`store`).
 //!
 //! Layout, all numbers varints: `has` bits; for each bit set: status code, status message, trace state, flags, the three
 //! dropped counts; attributes (count, codes); for their bits: events (count, each: time, name, dropped, attributes) and
 //! links (count, each: trace id, span id, trace state, flags, dropped, attributes). A code is `piece << 1`, or
-//! `key piece << 1 | 1` followed by the integer in zigzag form.
+//! `key piece << 2 | 1` followed by the integer in zigzag form, or `key piece << 2 | 3` followed by a text's length and bytes.
 
 use super::catalogue::Field;
 use super::packed::{self, Value};
@@ -16,6 +16,14 @@ use super::packed::{self, Value};
 pub trait Pieces {
     /// The attribute piece of this number: its field, key and value.
     fn attr(&self, piece: u32) -> Attr<'_>;
+    /// Its field alone, which costs less.
+    fn field(&self, piece: u32) -> Field {
+        self.attr(piece).field
+    }
+    /// Its value alone, which costs less.
+    fn value(&self, piece: u32) -> Value<'_> {
+        self.attr(piece).value
+    }
     /// The text piece of this number.
     fn text(&self, piece: u32) -> &str;
 }
@@ -33,11 +41,22 @@ pub struct Attr<'a> {
 
 /// How an attribute stands in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum Code<'a> {
     /// A whole attribute kept as a piece.
     Piece(u32),
     /// A key kept as a piece, with an integer in place.
     Int(u32, i64),
+    /// A key kept as a piece, with a text in place.
+    Text(u32, &'a str),
+}
+
+impl Code<'_> {
+    /// The piece it points to.
+    #[inline]
+    pub fn piece(self) -> u32 {
+        let (Self::Piece(piece) | Self::Int(piece, _) | Self::Text(piece, _)) = self;
+        piece
+    }
 }
 
 const STATUS_CODE: u64 = 1;
@@ -95,27 +114,35 @@ impl Writer<'_> {
     }
 
     /// Writes a list of attributes.
+    pub fn attrs(&mut self, codes: &[Code<'_>]) {
+        self.count(codes.len());
+        codes.iter().for_each(|code| self.attr(*code));
+    }
+
+    /// Writes one attribute of a list whose [`Writer::count`] has been written.
     #[inline]
-    pub fn attrs(&mut self, codes: &[Code]) {
-        self.number(codes.len() as u64);
-        for code in codes {
-            match *code {
-                Code::Piece(piece) => self.number(u64::from(piece) << 1),
-                Code::Int(key, value) => {
-                    self.number((u64::from(key) << 1) | 1);
-                    self.number(zigzag(value));
-                }
+    pub fn attr(&mut self, code: Code<'_>) {
+        match code {
+            Code::Piece(piece) => self.number(u64::from(piece) << 1),
+            Code::Int(key, value) => {
+                self.number((u64::from(key) << 2) | 1);
+                self.number(zigzag(value));
+            }
+            Code::Text(key, text) => {
+                self.number((u64::from(key) << 2) | 3);
+                self.number(text.len() as u64);
+                self.0.extend_from_slice(text.as_bytes());
             }
         }
     }
 
-    /// Writes the number of events or links that follow.
+    /// Writes the number of attributes, events or links that follow.
     pub fn count(&mut self, count: usize) {
         self.number(count as u64);
     }
 
     /// Writes one event; `offset_ns` is its time minus the span's start.
-    pub fn event(&mut self, offset_ns: i64, name: u32, dropped: u32, codes: &[Code]) {
+    pub fn event(&mut self, offset_ns: i64, name: u32, dropped: u32, codes: &[Code<'_>]) {
         self.number(zigzag(offset_ns));
         self.number(u64::from(name));
         self.number(u64::from(dropped));
@@ -123,7 +150,15 @@ impl Writer<'_> {
     }
 
     /// Writes one link; the ids as they came, of any length up to 255.
-    pub fn link(&mut self, trace: &[u8], span: &[u8], state: Option<u32>, flags: u32, dropped: u32, codes: &[Code]) {
+    pub fn link(
+        &mut self,
+        trace: &[u8],
+        span: &[u8],
+        state: Option<u32>,
+        flags: u32,
+        dropped: u32,
+        codes: &[Code<'_>],
+    ) {
         for id in [trace, span] {
             let id = &id[..id.len().min(255)];
             self.number(id.len() as u64);
@@ -201,19 +236,32 @@ impl<'a> Reader<'a> {
 
     /// The next attribute code.
     #[inline]
-    pub fn code(&mut self) -> Code {
+    pub fn code(&mut self) -> Code<'a> {
         let code = self.number();
-        let piece = (code >> 1) as u32;
-        if code & 1 == 0 { Code::Piece(piece) } else { Code::Int(piece, unzigzag(self.number())) }
+        match code & 3 {
+            1 => Code::Int((code >> 2) as u32, unzigzag(self.number())),
+            3 => Code::Text((code >> 2) as u32, std::str::from_utf8(self.bytes()).unwrap_or("")),
+            _ => Code::Piece((code >> 1) as u32),
+        }
+    }
+
+    /// The piece of the next attribute code, moving past it.
+    #[inline]
+    pub fn skip(&mut self) -> u32 {
+        let code = self.number();
+        match code & 3 {
+            1 => _ = self.number(),
+            3 => _ = self.bytes(),
+            _ => return (code >> 1) as u32,
+        }
+        (code >> 2) as u32
     }
 
     /// Every piece of the body, for whoever counts references: attribute pieces to `attr`, text pieces to `text`.
     pub fn pieces(mut self, mut attr: impl FnMut(u32), mut text: impl FnMut(u32)) {
         let mut attrs = |reader: &mut Self| {
             for _ in 0..reader.count() {
-                match reader.code() {
-                    Code::Piece(piece) | Code::Int(piece, _) => attr(piece),
-                }
+                attr(reader.skip());
             }
         };
         let (head, events, links) = self.head();
@@ -254,7 +302,7 @@ impl<'a> Attrs<'a> {
     /// The reader behind the last attribute.
     fn past(mut self) -> Reader<'a> {
         while self.left > 0 {
-            self.reader.code();
+            self.reader.skip();
             self.left -= 1;
         }
         self.reader
@@ -280,6 +328,40 @@ impl<'a> Iterator for Attrs<'a> {
         Some(match self.reader.code() {
             Code::Piece(piece) => self.pieces.attr(piece),
             Code::Int(key, value) => Attr { value: Value::Int(value), ..self.pieces.attr(key) },
+            Code::Text(key, text) => Attr { value: Value::Str(text), ..self.pieces.attr(key) },
+        })
+    }
+}
+
+/// An attribute whose value has not been read yet: most readers look for few fields.
+#[derive(Clone, Copy)]
+pub struct Unread<'a> {
+    /// What the catalogue calls it.
+    pub field: Field,
+    code: Code<'a>,
+    pieces: &'a dyn Pieces,
+}
+
+impl<'a> Unread<'a> {
+    /// Its value.
+    #[inline]
+    pub fn value(self) -> Value<'a> {
+        match self.code {
+            Code::Piece(piece) => self.pieces.value(piece),
+            Code::Int(_, value) => Value::Int(value),
+            Code::Text(_, text) => Value::Str(text),
+        }
+    }
+}
+
+impl<'a> Attrs<'a> {
+    /// The same attributes, to be read one by one where the field is of interest.
+    #[inline]
+    pub fn unread(mut self) -> impl Iterator<Item = Unread<'a>> {
+        std::iter::from_fn(move || {
+            self.left = self.left.checked_sub(1)?;
+            let code = self.reader.code();
+            Some(Unread { field: self.pieces.field(code.piece()), code, pieces: self.pieces })
         })
     }
 }
@@ -422,7 +504,7 @@ mod tests {
             Head { status_code: -2, status_message: Some(1), trace_state: Some(2), flags: 257, dropped: [7, 0, 1] };
         let mut writer = Writer(&mut bytes);
         writer.head(&head, true, true);
-        writer.attrs(&[Code::Piece(0), Code::Int(1, -5)]);
+        writer.attrs(&[Code::Piece(0), Code::Int(1, -5), Code::Text(2, "in place")]);
         writer.count(1);
         writer.event(-10, 0, 3, &[Code::Piece(2)]);
         writer.count(2);
@@ -433,7 +515,9 @@ mod tests {
         assert_eq!(body.head(), head);
         assert_eq!((body.status_message(), body.trace_state()), ("one", "two"));
         let attrs: Vec<_> = body.attrs().map(|attr| (attr.key, attr.value)).collect();
-        assert_eq!(attrs, [("a", Value::Str("v")), ("b", Value::Int(-5))]);
+        assert_eq!(attrs, [("a", Value::Str("v")), ("b", Value::Int(-5)), ("c", Value::Str("in place"))]);
+        let values: Vec<_> = body.attrs().unread().map(super::Unread::value).collect();
+        assert_eq!(values, [Value::Str("v"), Value::Int(-5), Value::Str("in place")]);
         let events = body.events();
         assert_eq!((events.len(), events[0].offset_ns, events[0].name, events[0].dropped), (1, -10, "zero", 3));
         assert_eq!(events[0].attrs.map(|attr| attr.key).collect::<Vec<_>>(), ["c"]);
@@ -444,6 +528,6 @@ mod tests {
 
         let (mut attrs, mut texts) = (Vec::new(), Vec::new());
         Reader::new(&bytes).pieces(|piece| attrs.push(piece), |piece| texts.push(piece));
-        assert_eq!((attrs, texts), (vec![0, 1, 2, 0], vec![1, 2, 0, 0]));
+        assert_eq!((attrs, texts), (vec![0, 1, 2, 2, 0], vec![1, 2, 0, 0]));
     }
 }

@@ -6,6 +6,7 @@
 
 use compact_str::CompactString;
 
+use super::account::{chunk, chunk_of};
 use super::ids::{SpanId, TraceId, Worker};
 use super::stage::{Layout, Mode, Origin, Outcome, Phase};
 
@@ -100,11 +101,11 @@ pub struct Leg {
     /// Its wait in the router's queue.
     pub queue: Option<Queue>,
     /// The router's choice.
-    pub selection: Option<Selection>,
+    pub selection: Option<Box<Selection>>,
     /// The way to the worker.
     pub dispatch: Option<Dispatch>,
     /// The worker's admission.
-    pub admission: Option<Admission>,
+    pub admission: Option<Box<Admission>>,
 }
 
 impl Leg {
@@ -407,7 +408,7 @@ impl Facts {
 
     /// The bytes it takes in memory beside its own size, for accounting.
     pub fn heap_size(&self) -> usize {
-        let long = |text: &CompactString| if text.is_heap_allocated() { text.capacity() } else { 0 };
+        let long = |text: &CompactString| if text.is_heap_allocated() { chunk(text.capacity()) } else { 0 };
         let own =
             [&self.request_id, &self.x_request_id, &self.session_id, &self.model, &self.outcome_word, &self.endpoint];
         let stages = self.stream.iter().map(|stream| long(&stream.outcome)).chain(
@@ -430,7 +431,12 @@ impl Facts {
             let admission = leg.admission.iter().flat_map(|admission| [&admission.transport, &admission.result]);
             queue.chain(selection).chain(dispatch).chain(admission).map(long).sum::<usize>()
         };
-        self.legs.capacity() * size_of::<Leg>()
+        let boxed = |leg: &Leg| {
+            leg.selection.as_ref().map_or(0, |_| chunk_of::<Selection>(1))
+                + leg.admission.as_ref().map_or(0, |_| chunk_of::<Admission>(1))
+        };
+        chunk_of::<Leg>(self.legs.capacity())
+            + self.legs.iter().map(boxed).sum::<usize>()
             + own.into_iter().map(long).sum::<usize>()
             + stages.sum::<usize>()
             + self.legs.iter().map(of_leg).sum::<usize>()

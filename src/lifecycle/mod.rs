@@ -2,6 +2,7 @@
 //!
 //! Everything above speaks in these words. Names come from the field: span, trace, root, attempt, phase, margin, deferral.
 
+pub mod account;
 pub mod assemble;
 pub mod batch;
 pub mod body;

@@ -143,7 +143,28 @@ impl<'a> Value<'a> {
 }
 
 /// Key and value of one packed attribute. Bytes that are not a packed attribute read as an empty key and value.
+#[inline]
 pub fn read(attribute: &[u8]) -> (&str, Value<'_>) {
+    match usual(attribute) {
+        Some((key, text)) => (std::str::from_utf8(key).unwrap_or(""), str_or_bytes(text)),
+        None => read_any(attribute),
+    }
+}
+
+/// Key and text of an attribute in the form that nearly all have: a short key, a short text, nothing else.
+#[inline]
+fn usual(attribute: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [0x0a, length @ 0..=0x7f, rest @ ..] = attribute else { return None };
+    let (key, value) = rest.split_at_checked(usize::from(*length))?;
+    let [0x12, outer @ 0..=0x7f, 0x0a, inner, text @ ..] = value else { return None };
+    (usize::from(*inner) == text.len() && usize::from(*outer) == text.len() + 2).then_some((key, text))
+}
+
+fn str_or_bytes(text: &[u8]) -> Value<'_> {
+    std::str::from_utf8(text).map_or(Value::Bytes(text), Value::Str)
+}
+
+fn read_any(attribute: &[u8]) -> (&str, Value<'_>) {
     let (mut key, mut value) = ("", Value::Empty);
     for (number, field) in Fields(attribute) {
         match (number, field) {
@@ -155,12 +176,26 @@ pub fn read(attribute: &[u8]) -> (&str, Value<'_>) {
     (key, value)
 }
 
+/// The value of one packed attribute, as [`read`] gives it, without a look at its key.
+pub fn value(attribute: &[u8]) -> Value<'_> {
+    if let Some((_, text)) = usual(attribute) {
+        return str_or_bytes(text);
+    }
+    let mut value = Value::Empty;
+    for (number, field) in Fields(attribute) {
+        if let (2, Wire::Bytes(bytes)) = (number, field) {
+            value = value_of(bytes);
+        }
+    }
+    value
+}
+
 /// The value in one packed `AnyValue`; the last of several members holds, as protobuf says.
 pub fn value_of(bytes: &[u8]) -> Value<'_> {
     let mut value = Value::Empty;
     for (number, field) in Fields(bytes) {
         value = match (number, field) {
-            (1, Wire::Bytes(text)) => std::str::from_utf8(text).map_or(Value::Bytes(text), Value::Str),
+            (1, Wire::Bytes(text)) => str_or_bytes(text),
             (2, Wire::Number(number)) => Value::Bool(number != 0),
             (3, Wire::Number(number)) => Value::Int(number as i64),
             (4, Wire::Fixed64(bits)) => Value::Double(f64::from_bits(bits)),

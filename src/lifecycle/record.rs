@@ -6,6 +6,7 @@
 use compact_str::CompactString;
 use serde::Deserialize;
 
+use super::account::{chunk, chunk_of};
 use super::ids::Worker;
 use super::stage::Phase;
 use super::text;
@@ -275,15 +276,21 @@ impl Record {
 
     /// The bytes it takes in memory, for accounting.
     pub fn size(&self) -> usize {
+        size_of::<Self>() + self.heap_size()
+    }
+
+    /// The bytes it takes in memory beside its own size.
+    pub fn heap_size(&self) -> usize {
         let body = match &self.body {
             RecordBody::End(end) => {
-                size_of::<RequestEnd>()
-                    + end.replay.as_ref().map_or(0, |replay| replay.input_sequence_hashes.capacity() * 8)
+                let hashes = |replay: &Replay| chunk_of::<u64>(replay.input_sequence_hashes.capacity());
+                chunk_of::<RequestEnd>(1) + end.replay.as_ref().map_or(0, hashes)
             }
-            RecordBody::Selection(selection) => selection.candidates.capacity() * size_of::<(Worker, f64)>(),
+            RecordBody::Selection(selection) => chunk_of::<(Worker, f64)>(selection.candidates.capacity()),
             _ => 0,
         };
-        size_of::<Self>() + self.raw.len() + body + self.request_id.len() + self.session_id.len()
+        let long = |text: &CompactString| if text.is_heap_allocated() { chunk(text.capacity()) } else { 0 };
+        chunk(self.raw.len()) + body + long(&self.request_id) + long(&self.session_id)
     }
 }
 

@@ -62,7 +62,7 @@ pub enum Up {
 impl<'a> SpanView<'a> {
     /// The last value of a field, as the spec's rule for repeated keys says.
     pub fn get(&self, field: Field) -> Option<Value<'a>> {
-        self.body.attrs().filter(|attr| attr.field == field).last().map(|attr| attr.value)
+        self.body.attrs().unread().filter(|attr| attr.field == field).last().map(|attr| attr.value())
     }
 
     /// The last text of a field; empty when absent or not text.

@@ -42,6 +42,28 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// All of them, in the order of their numbers (`as u8`).
+    pub const ALL: [Self; 18] = [
+        Self::Http,
+        Self::Root,
+        Self::Preprocessing,
+        Self::SelectWorker,
+        Self::Schedule,
+        Self::Advisory,
+        Self::Queue,
+        Self::Selection,
+        Self::Dispatch,
+        Self::Route,
+        Self::Payload,
+        Self::Admission,
+        Self::Operation,
+        Self::Engine,
+        Self::Streaming,
+        Self::WorkerStreaming,
+        Self::Completions,
+        Self::Other,
+    ];
+
     /// The stage of a span name.
     pub fn of(name: &str) -> Self {
         match name {

@@ -253,7 +253,7 @@ fn queue<'a, T>(leg: &'a Leg, get: impl Fn(&'a Queue) -> Option<T>) -> Option<T>
 }
 
 fn selection<'a, T>(leg: &'a Leg, get: impl Fn(&'a Selection) -> Option<T>) -> Option<T> {
-    leg.selection.as_ref().and_then(get)
+    leg.selection.as_deref().and_then(get)
 }
 
 fn dispatch<'a, T>(leg: &'a Leg, get: impl Fn(&'a Dispatch) -> Option<T>) -> Option<T> {

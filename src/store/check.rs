@@ -15,11 +15,12 @@ use crate::lifecycle::request::{RequestKey, RequestView};
 /// (spec lifecycle-spans §6).
 pub const GRACE_NS: u64 = 15_000_000_000;
 
-/// How many requests are asked at one refresh.
-const SLICE: usize = 512;
+/// How many requests are asked at once, at some tens of microseconds each: a screen that waits for the store must not
+/// notice. The rest is asked when the store is free again.
+const SLICE: usize = 48;
 
 /// When more than this many wait to be asked at once, they are asked only when they settle: under load one answer each.
-const MOST_SOON: usize = 4 * SLICE;
+const MOST_SOON: usize = 2048;
 
 /// The most violations of evicted requests that are kept word for word.
 const MOST_GONE: usize = 10_000;
@@ -166,13 +167,13 @@ impl Store {
     /// Asks the checks of what is due, at most a slice of it. Whoever keeps the store up to date calls it after
     /// [`Store::refresh`], and again at [`Store::next_check_ns`].
     pub fn check(&mut self, now_ns: u64) {
-        for _ in 0..SLICE {
+        for _ in 0..SLICE / 2 {
             let Some(key) = self.checked.soon.pop_front() else { break };
             let Some(request) = self.requests.get_mut(&key) else { continue };
             request.asked.soon = false;
             self.ask(key, Moment::Arriving);
         }
-        for _ in 0..SLICE {
+        for _ in 0..SLICE / 2 {
             let Some((due_ns, key)) = self.checked.later.front().copied().filter(|(due_ns, _)| *due_ns <= now_ns)
             else {
                 break;

@@ -2,7 +2,8 @@
 
 use super::Store;
 use super::Tables;
-use super::trace::{Row, Trace};
+use super::rows::Row;
+use super::trace::Trace;
 use crate::lifecycle::body::Reader;
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::request::RequestKey;
@@ -74,10 +75,11 @@ impl Store {
     /// Gives back everything a trace holds.
     fn free_trace(&mut self, slot: usize) {
         let trace = std::mem::replace(&mut self.traces[slot], Trace::new(TraceId([0; 16])));
-        for (at, row) in trace.rows.iter().enumerate() {
-            release(&mut self.tables, row, trace.body(at));
+        let rows = trace.rows();
+        for (at, row) in rows.iter().enumerate() {
+            release(&mut self.tables, row, trace.body(&rows, at));
         }
-        self.counts.spans_evicted += trace.rows.len() as u64;
+        self.counts.spans_evicted += rows.len() as u64;
         self.accounted -= trace.accounted;
         self.by_trace.remove(&trace.id);
         self.free_traces.push(slot as u32);

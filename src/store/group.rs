@@ -4,10 +4,8 @@
 //! with its own trace context), the outermost `http-request` or root above a span decides; a fragment without one goes by
 //! the request id it carries, and one without any id to the trace's first request until its parents arrive.
 
-use compact_str::CompactString;
-
 use super::trace::{Group, Trace, UNGROUPED};
-use super::{Map, Set, Store, Tables};
+use super::{Map, Rid, Set, Store, Tables};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::ids::SpanId;
 use crate::lifecycle::packed::Value;
@@ -15,7 +13,7 @@ use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Stage;
 
 /// From how many rows on a trace is regrouped only when it has grown by an eighth or a second has passed.
-const LARGE: usize = 4096;
+pub(super) const LARGE: usize = 4096;
 
 /// The most requests one trace may hold; further ones count as the last.
 const MOST_GROUPS: usize = UNGROUPED as usize;
@@ -23,7 +21,7 @@ const MOST_GROUPS: usize = UNGROUPED as usize;
 /// The rows of one request within a trace, before it is known which request of the store that is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
-    pub rid: CompactString,
+    pub rid: Rid,
     pub anchored: bool,
     pub start_ns: u64,
     /// As in [`Group`].
@@ -42,6 +40,7 @@ impl Store {
                 if !trace.dirty {
                     continue;
                 }
+                trace.open();
                 let grown = trace.rows.len() - trace.grouped.min(trace.rows.len());
                 let recent = now_ns.saturating_sub(trace.grouped_ns) < 1_000_000_000;
                 if !all && trace.rows.len() > LARGE && grown < trace.rows.len() / 8 && recent {
@@ -63,10 +62,12 @@ impl Store {
         let old = trace.take_groups();
         if trace.is_control(|trace, row| is_control_endpoint(&self.tables, trace, row)) {
             if trace.grouped_as_control {
+                trace.pack();
                 return;
             }
             trace.grouped_as_control = true;
             self.control.push_back(slot as u32);
+            trace.pack();
             self.drop_groups(slot, &old, &Set::default(), None);
             return;
         }
@@ -83,7 +84,7 @@ impl Store {
         }
         let shared = groups.len() > 1 && old.len() > 1;
         for group in &groups {
-            let before = former.get(group.rid.as_str()).filter(|before| before.key == group.key);
+            let before = former.get(&*group.rid).filter(|before| before.key == group.key);
             if shared && before.is_some_and(|before| before.sum == group.sum) {
                 continue;
             }
@@ -109,7 +110,10 @@ impl Store {
             }
             let Some(request) = self.requests.get_mut(&group.key) else { continue };
             request.traces.retain(|other| *other as usize != slot);
-            if request.traces.is_empty() && request.records.is_empty() && !request.told.any() {
+            if request.traces.is_empty()
+                && request.records.is_empty()
+                && !request.told.as_ref().is_some_and(|told| told.any())
+            {
                 self.forget_request(group.key, heir);
             } else {
                 self.touch_request(group.key);
@@ -138,8 +142,8 @@ fn parts(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
     if ids.len() > 1 {
         return several(tables, trace);
     }
-    let hint = || if let [hint] = &trace.hints[..] { hint.clone() } else { CompactString::default() };
-    let rid = ids.first().map_or_else(hint, |id| CompactString::from(*id));
+    let hint = || if let [hint] = &trace.hints[..] { hint.clone() } else { Rid::default() };
+    let rid = ids.first().map_or_else(hint, |id| Rid::from(*id));
     trace.rows.iter_mut().for_each(|row| row.group = 0);
     vec![Part {
         rid,
@@ -155,7 +159,7 @@ fn is_anchor(stage: Stage) -> bool {
 
 /// A fragment: the rows below one anchor, or below one top without an anchor.
 struct Fragment {
-    rid: CompactString,
+    rid: Rid,
     /// How good a word `rid` is: the root's before `http-request`'s before any other's.
     rank: u8,
     anchored: bool,
@@ -168,7 +172,7 @@ fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
     for (at, row) in trace.rows.iter().enumerate() {
         let top = tops[at];
         let fragment = fragments[top].get_or_insert_with(|| Fragment {
-            rid: CompactString::default(),
+            rid: Rid::default(),
             rank: u8::MAX,
             anchored: is_anchor(trace.rows[top].stage),
             start_ns: u64::MAX,
@@ -189,7 +193,7 @@ fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
         }
     }
     let mut parts: Vec<Part> = Vec::new();
-    let mut by_rid: super::Map<CompactString, usize> = super::Map::default();
+    let mut by_rid: super::Map<Rid, usize> = super::Map::default();
     let mut part_of: Vec<Option<usize>> = vec![None; fragments.len()];
     for (top, fragment) in fragments.iter().enumerate() {
         let Some(fragment) = fragment.as_ref().filter(|fragment| !fragment.rid.is_empty()) else { continue };
@@ -264,7 +268,7 @@ fn tops(trace: &Trace) -> (Vec<usize>, Vec<bool>) {
 }
 
 fn is_control_endpoint(tables: &Tables, trace: &Trace, row: usize) -> bool {
-    crate::lifecycle::body::Body::new(trace.body(row), tables)
+    crate::lifecycle::body::Body::new(trace.body(&trace.rows, row), tables)
         .attrs()
         .filter(|attr| attr.field == Field::PayloadEndpoint)
         .last()

@@ -5,7 +5,8 @@
 //! row as its piece is held.
 
 use super::interner::{Interner, NONE};
-use super::trace::{Row, Trace, UNGROUPED};
+use super::rows::Row;
+use super::trace::{Trace, UNGROUPED};
 use super::{Ingested, Store, Tables};
 use crate::lifecycle::batch::{Batch, ResourceIn, ScopeIn, Slice, SpanIn};
 use crate::lifecycle::body::{Code, Head, Writer};
@@ -23,16 +24,41 @@ const MOST_PREDECESSORS: usize = 1024;
 struct Predecessor {
     /// Their packed bytes, one after the other.
     raw: Vec<u8>,
-    /// Where each ends in `raw`, and its code.
-    codes: Vec<(u32, Code)>,
+    places: Vec<Place>,
 }
+
+/// An attribute of the last span of one name.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Where it ends in [`Predecessor::raw`].
+    end: u32,
+    piece: u32,
+    form: Form,
+    /// How often this place has brought a text never seen before, halved whenever it brings a known one.
+    news: u8,
+}
+
+/// How an attribute was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Piece,
+    Int,
+    Text,
+}
+
+/// From how many spans on with a text never seen before the texts of a place are taken for measured ones, which
+/// are not worth a piece: a piece costs about a hundred bytes beside its text.
+const MEASURED: u8 = 8;
+
+/// The longest text that is written in place.
+const LONGEST: usize = 64;
 
 /// What a predecessor's buffers may have to spare, bytes; they are swapped from span to span.
 const SPARE: usize = 4096;
 
 impl Predecessor {
     fn size(&self) -> usize {
-        self.raw.capacity() + self.codes.capacity() * size_of::<(u32, Code)>()
+        self.raw.capacity() + self.places.capacity() * size_of::<Place>()
     }
 
     /// Gives back what a larger span before it needed.
@@ -40,8 +66,8 @@ impl Predecessor {
         if self.raw.capacity() > self.raw.len() + SPARE {
             self.raw.shrink_to_fit();
         }
-        if self.codes.capacity() > self.codes.len() + SPARE / size_of::<(u32, Code)>() {
-            self.codes.shrink_to_fit();
+        if self.places.capacity() > self.places.len() + SPARE / size_of::<Place>() {
+            self.places.shrink_to_fit();
         }
     }
 }
@@ -64,9 +90,8 @@ pub struct Memory {
     held: usize,
     /// Where the last lookup of a name ended: spans of a batch come in runs and cycles of few names.
     last_name: usize,
-    codes: Vec<Code>,
     raw: Vec<u8>,
-    ends: Vec<(u32, Code)>,
+    places: Vec<Place>,
     contexts: Vec<u32>,
 }
 
@@ -80,6 +105,10 @@ impl Store {
         for span in &batch.spans {
             let slot = self.trace_slot(span.trace);
             let trace = &mut self.traces[slot];
+            if trace.open() && !trace.dirty {
+                trace.dirty = true;
+                self.dirty_traces.push(slot as u32);
+            }
             if trace.find(span.id).is_some() {
                 done.duplicates += 1;
                 continue;
@@ -164,45 +193,50 @@ impl Memory {
         writer.head(&head, !events.is_empty(), !links.is_empty());
 
         let mut rid = NONE;
-        self.codes.clear();
         self.raw.clear();
-        self.ends.clear();
+        self.places.clear();
         let before = &mut self.names[at].before;
         self.held -= before.size();
         let mut start = 0usize;
-        for (index, raw) in batch.attrs(&span.attrs).iter().enumerate() {
-            let same = match before.codes.get(index) {
-                Some((end, code)) => {
-                    let old = &before.raw[start..*end as usize];
-                    start = *end as usize;
-                    if old == *raw { Some(*code) } else { int_like(&tables.attrs, *code, raw) }
+        let attrs = batch.attrs(&span.attrs);
+        writer.count(attrs.len());
+        for (index, raw) in attrs.iter().enumerate() {
+            let old = before.places.get(index).copied();
+            let (code, news) = match old {
+                Some(old) => {
+                    let same = before.raw[start..old.end as usize] == **raw;
+                    start = old.end as usize;
+                    if same {
+                        (again(&tables.attrs, old, raw), old.news / 2)
+                    } else {
+                        other(&mut tables.attrs, cleaned, old, raw)
+                    }
                 }
-                None => None,
+                None => (new(&mut tables.attrs, cleaned, raw).0, 0),
             };
-            let code = match same {
-                Some(code) => code,
-                None => code_of(&mut tables.attrs, cleaned, raw),
-            };
-            let piece = piece_of(code);
+            let piece = code.piece();
             if tables.attrs.hold(piece) == Field::RequestId {
                 rid = piece;
             }
             // The predecessor holds its pieces too: without that a number could be used again under it.
-            let old = before.codes.get(index).map(|(_, code)| piece_of(*code));
-            if old != Some(piece) {
+            if old.is_none_or(|old| old.piece != piece) {
                 tables.attrs.hold(piece);
-                old.into_iter().for_each(|old| tables.attrs.release(old));
+                old.into_iter().for_each(|old| tables.attrs.release(old.piece));
             }
+            let form = match code {
+                Code::Piece(_) => Form::Piece,
+                Code::Int(..) => Form::Int,
+                Code::Text(..) => Form::Text,
+            };
+            writer.attr(code);
             self.raw.extend_from_slice(raw);
-            self.ends.push((self.raw.len() as u32, code));
-            self.codes.push(code);
+            self.places.push(Place { end: self.raw.len() as u32, piece, form, news });
         }
-        writer.attrs(&self.codes);
-        for (_, code) in before.codes.iter().skip(self.codes.len()) {
-            tables.attrs.release(piece_of(*code));
+        for place in before.places.iter().skip(self.places.len()) {
+            tables.attrs.release(place.piece);
         }
         std::mem::swap(&mut before.raw, &mut self.raw);
-        std::mem::swap(&mut before.codes, &mut self.ends);
+        std::mem::swap(&mut before.places, &mut self.places);
         before.shrink();
         self.held += before.size();
 
@@ -211,16 +245,16 @@ impl Memory {
             for event in events {
                 let name = tables.keep_text(cleaned, event.name);
                 tables.texts.hold(name);
-                codes_of(&mut tables.attrs, cleaned, batch.attrs(&event.attrs), &mut self.codes);
-                writer.event(event.time_ns.wrapping_sub(span.start_ns) as i64, name, event.dropped, &self.codes);
+                let codes = codes_of(&mut tables.attrs, cleaned, batch.attrs(&event.attrs));
+                writer.event(event.time_ns.wrapping_sub(span.start_ns) as i64, name, event.dropped, &codes);
             }
         }
         if !links.is_empty() {
             writer.count(links.len());
             for link in links {
                 let state = optional_text(&mut tables.texts, cleaned, link.trace_state);
-                codes_of(&mut tables.attrs, cleaned, batch.attrs(&link.attrs), &mut self.codes);
-                writer.link(link.trace, link.span, state, link.flags, link.dropped, &self.codes);
+                let codes = codes_of(&mut tables.attrs, cleaned, batch.attrs(&link.attrs));
+                writer.link(link.trace, link.span, state, link.flags, link.dropped, &codes);
             }
         }
         Row {
@@ -283,8 +317,8 @@ impl Memory {
     pub fn forget(&mut self, tables: &mut Tables) {
         for name in self.names.drain(..) {
             tables.texts.release(name.piece);
-            for (_, code) in name.before.codes {
-                tables.attrs.release(piece_of(code));
+            for place in name.before.places {
+                tables.attrs.release(place.piece);
             }
         }
         (self.last_name, self.held) = (0, 0);
@@ -321,29 +355,109 @@ fn optional_text(texts: &mut Interner, cleaned: &mut u64, bytes: &[u8]) -> Optio
     })
 }
 
-/// The codes of an event's or link's attributes, held.
-fn codes_of(attrs: &mut Interner, cleaned: &mut u64, raw: &[&[u8]], codes: &mut Vec<Code>) {
-    codes.clear();
-    for raw in raw {
-        let code = code_of(attrs, cleaned, raw);
-        attrs.hold(piece_of(code));
-        codes.push(code);
+/// The codes of an event's or link's attributes, held. Their numbers are measured ones, so they are written in place.
+fn codes_of<'a>(attrs: &mut Interner, cleaned: &mut u64, raw: &[&'a [u8]]) -> Vec<Code<'a>> {
+    let code = |raw: &&'a [u8]| {
+        let measured = key_and_value(raw)
+            .and_then(|(key, value)| Some((key, text_value(value)?)))
+            .filter(|(_, text)| text.bytes().any(|byte| byte == b'.') && text.parse::<f64>().is_ok());
+        let code = match measured {
+            Some((key, text)) => Code::Text(key_piece(attrs, key), text),
+            None => new(attrs, cleaned, raw).0,
+        };
+        attrs.hold(code.piece());
+        code
+    };
+    raw.iter().map(code).collect()
+}
+
+/// The code of an attribute that is byte for byte that of the predecessor.
+#[inline]
+fn again<'a>(attrs: &Interner, old: Place, raw: &'a [u8]) -> Code<'a> {
+    let value = || raw.get(attrs.get(old.piece).len()..).unwrap_or(&[]);
+    match old.form {
+        Form::Piece => Code::Piece(old.piece),
+        Form::Int => int_value(value()).map_or(Code::Piece(old.piece), |number| Code::Int(old.piece, number)),
+        Form::Text => text_value(value()).map_or(Code::Piece(old.piece), |text| Code::Text(old.piece, text)),
     }
 }
 
-/// The piece a code points to.
+/// The code of an attribute that differs from its predecessor, and how often in turn that was news.
 #[inline]
-fn piece_of(code: Code) -> u32 {
-    let (Code::Piece(piece) | Code::Int(piece, _)) = code;
-    piece
+fn other<'a>(attrs: &mut Interner, cleaned: &mut u64, old: Place, raw: &'a [u8]) -> (Code<'a>, u8) {
+    if old.form != Form::Piece
+        && let Some(value) = raw.strip_prefix(attrs.get(old.piece))
+    {
+        // The same key with another value: the usual way in which what is measured differs.
+        match old.form {
+            Form::Int => {
+                if let Some(number) = int_value(value) {
+                    return (Code::Int(old.piece, number), 0);
+                }
+            }
+            _ => {
+                if let Some(text) = text_value(value).filter(|_| old.news >= MEASURED) {
+                    return (Code::Text(old.piece, text), old.news.saturating_add(1));
+                }
+            }
+        }
+    }
+    let (code, is_new) = new(attrs, cleaned, raw);
+    let news = if is_new { old.news.saturating_add(1) } else { old.news / 2 };
+    if news >= MEASURED
+        && let Code::Piece(piece) = code
+        && !names_a_request(attrs.field(piece))
+        && let Some((key, value)) = key_and_value(raw)
+        && let Some(text) = text_value(value)
+    {
+        // From the next span on: this one's piece is made already.
+        let key = key_piece(attrs, key);
+        attrs.drop_unheld(piece);
+        return (Code::Text(key, text), news);
+    }
+    (code, news)
 }
 
-/// The same integer key with another value: the usual way in which `busy_ns` and its like differ.
+/// Ids are told anew by each span of their request: the first of them brings news, the others do not.
+fn names_a_request(field: Field) -> bool {
+    matches!(field, Field::RequestId | Field::XRequestId | Field::OperationId | Field::SessionId)
+}
+
+/// The code of an attribute, and whether it is a piece never seen before.
+fn new<'a>(attrs: &mut Interner, cleaned: &mut u64, raw: &'a [u8]) -> (Code<'a>, bool) {
+    if let Some((key, value)) = key_and_value(raw)
+        && let Some(number) = int_value(value)
+    {
+        return (Code::Int(key_piece(attrs, key), number), false);
+    }
+    if let Some(piece) = attrs.find(raw) {
+        return (Code::Piece(piece), false);
+    }
+    let clean = packed::clean(raw);
+    *cleaned += u64::from(*clean != *raw);
+    let known = attrs.find(&clean);
+    (Code::Piece(attrs.keep(&clean, || field_of(&clean))), known.is_none())
+}
+
+/// The key field and the value field of an attribute in the usual form with a clean key, each whole.
 #[inline]
-fn int_like(attrs: &Interner, code: Code, raw: &[u8]) -> Option<Code> {
-    let Code::Int(key, _) = code else { return None };
-    let value = raw.strip_prefix(attrs.get(key))?;
-    Some(Code::Int(key, int_value(value)?))
+fn key_and_value(raw: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [0x0a, length @ 0..=0x7f, ..] = raw else { return None };
+    let (key, value) = raw.split_at_checked(2 + usize::from(*length))?;
+    text::is_clean(&key[2..]).then_some((key, value))
+}
+
+/// The piece of a key alone.
+fn key_piece(attrs: &mut Interner, key: &[u8]) -> u32 {
+    attrs.keep(key, || field_of(key))
+}
+
+/// The text in `12 len 0a len text`: the value field of an attribute that holds nothing but a short clean text.
+#[inline]
+fn text_value(value: &[u8]) -> Option<&str> {
+    let [0x12, outer, 0x0a, inner, text @ ..] = value else { return None };
+    let fits = usize::from(*outer) == text.len() + 2 && usize::from(*inner) == text.len() && text.len() <= LONGEST;
+    if fits && text::is_clean(text) { std::str::from_utf8(text).ok() } else { None }
 }
 
 /// The integer in `12 len 18 varint`: the value field of an attribute that holds nothing but an integer.
@@ -356,24 +470,6 @@ fn int_value(value: &[u8]) -> Option<i64> {
     }
     let number = packed::varint(&mut rest)?;
     rest.is_empty().then_some(number as i64)
-}
-
-/// The code of an attribute that differs from its predecessor.
-fn code_of(attrs: &mut Interner, cleaned: &mut u64, raw: &[u8]) -> Code {
-    if let [0x0a, length @ 0..=0x7f, rest @ ..] = raw
-        && let Some((key, value)) = rest.split_at_checked(usize::from(*length))
-        && let Some(number) = int_value(value)
-        && text::is_clean(key)
-    {
-        let key_piece = &raw[..2 + key.len()];
-        return Code::Int(attrs.keep(key_piece, || field_of(key_piece)), number);
-    }
-    if let Some(piece) = attrs.find(raw) {
-        return Code::Piece(piece);
-    }
-    let clean = packed::clean(raw);
-    *cleaned += u64::from(*clean != *raw);
-    Code::Piece(attrs.keep(&clean, || field_of(&clean)))
 }
 
 fn field_of(attribute: &[u8]) -> Field {

@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use crate::lifecycle::account::{chunk, entry};
 use crate::lifecycle::catalogue::Field;
 
 /// What stands for "no piece".
@@ -31,8 +32,8 @@ pub struct Interner {
     bytes: usize,
 }
 
-/// Bytes that the allocator and the table add to each piece: its slot in the table at full load, its header in the heap.
-const OVERHEAD: usize = size_of::<Entry>() + 16;
+/// Bytes that each piece takes beside its own: its entry, in a list that is three quarters full, and its place in the table.
+const OVERHEAD: usize = size_of::<Entry>() * 4 / 3 + entry::<u32>();
 
 impl Interner {
     #[inline]
@@ -61,7 +62,7 @@ impl Interner {
         }
         let hash = self.hash(bytes);
         let entry = Entry { bytes: bytes.into(), refs: 0, hash, field: field() };
-        self.bytes += bytes.len() + OVERHEAD;
+        self.bytes += chunk(bytes.len()) + OVERHEAD;
         let piece = match self.free.pop() {
             Some(piece) => {
                 self.entries[piece as usize] = entry;
@@ -95,9 +96,15 @@ impl Interner {
         if let Ok(slot) = self.table.find_entry(spread(entry.hash), |other| *other == piece) {
             slot.remove();
             let bytes = std::mem::take(&mut self.entries[piece as usize].bytes);
-            self.bytes -= bytes.len() + OVERHEAD;
+            self.bytes -= chunk(bytes.len()) + OVERHEAD;
             self.free.push(piece);
         }
+    }
+
+    /// Lets go of a piece that was kept just now and is not held by anybody.
+    pub fn drop_unheld(&mut self, piece: u32) {
+        self.entries[piece as usize].refs += 1;
+        self.release(piece);
     }
 
     /// The bytes of a piece.

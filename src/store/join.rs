@@ -3,12 +3,9 @@
 //! A fragment without an `http-request` or root joins the request with its id that began last before it; two requests that
 //! both have one are two, however equal their public ids (spec lifecycle-spans §4).
 
-use compact_str::CompactString;
-
 use super::group::Part;
 use super::trace::Group;
-use super::{Map, Request, Set, Store};
-use crate::lifecycle::assemble::Told;
+use super::{Map, Request, Rid, Set, Store};
 use crate::lifecycle::batch::{Sign, SignKind};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::record::{Record, RecordBody};
@@ -41,7 +38,7 @@ impl Store {
         };
         let kept = alive(&part.rid).or_else(|| alive(""));
         if part.rid.is_empty() {
-            return kept.unwrap_or_else(|| self.new_request(CompactString::default(), now_ns));
+            return kept.unwrap_or_else(|| self.new_request(Rid::default(), now_ns));
         }
         if let Some(kept) = kept {
             self.name_request(kept, &part.rid);
@@ -95,7 +92,7 @@ impl Store {
         before.or_else(|| keys.iter().min_by_key(|key| begun(key))).copied()
     }
 
-    fn new_request(&mut self, rid: CompactString, now_ns: u64) -> RequestKey {
+    fn new_request(&mut self, rid: Rid, now_ns: u64) -> RequestKey {
         let key = RequestKey(self.next_key);
         self.next_key += 1;
         self.list(key, &rid);
@@ -103,7 +100,7 @@ impl Store {
             rid,
             traces: Vec::new(),
             records: Vec::new(),
-            told: Told::default(),
+            told: None,
             facts: Facts::default(),
             asked: super::check::Asked::default(),
             aliases: Vec::new(),
@@ -113,19 +110,19 @@ impl Store {
             news_ns: now_ns,
             accounted: 0,
         };
-        self.requests.insert(key, request);
+        self.requests.insert(key, Box::new(request));
         key
     }
 
     /// Gives a request its id, or another one when its root says so.
-    fn name_request(&mut self, key: RequestKey, rid: &CompactString) {
+    fn name_request(&mut self, key: RequestKey, rid: &Rid) {
         let Some(request) = self.requests.get_mut(&key).filter(|request| request.rid != *rid) else { return };
         let old = std::mem::replace(&mut request.rid, rid.clone());
         self.unlist(key, &old);
         self.list(key, rid);
     }
 
-    fn list(&mut self, key: RequestKey, rid: &CompactString) {
+    fn list(&mut self, key: RequestKey, rid: &Rid) {
         if rid.is_empty() {
             return;
         }
@@ -136,7 +133,7 @@ impl Store {
         keys.push(key);
     }
 
-    fn unlist(&mut self, key: RequestKey, rid: &CompactString) {
+    fn unlist(&mut self, key: RequestKey, rid: &Rid) {
         if let Some(keys) = self.by_rid.get_mut(rid) {
             keys.retain(|other| *other != key);
             if keys.is_empty() {
@@ -161,7 +158,10 @@ impl Store {
             }
             request.inferred |= request.traces.len() > 1;
             request.records.append(&mut gone.records);
-            request.told.merge(gone.told);
+            match (&mut request.told, gone.told.take()) {
+                (Some(told), Some(other)) => told.merge(*other),
+                (told, other) => *told = told.take().or(other),
+            }
         }
         self.touch_request(into);
         into
@@ -175,7 +175,7 @@ impl Store {
     }
 
     /// Takes a request out of every index. Its rows stay where they are.
-    pub(super) fn take_request(&mut self, key: RequestKey, heir: Option<RequestKey>) -> Option<Request> {
+    pub(super) fn take_request(&mut self, key: RequestKey, heir: Option<RequestKey>) -> Option<Box<Request>> {
         let mut gone = self.requests.remove(&key)?;
         self.uncount(key, &gone);
         self.accounted -= gone.accounted;
@@ -200,7 +200,7 @@ impl Store {
     }
 
     /// A second request with this id appeared: its fragments and records may belong to the other one.
-    fn reconsider(&mut self, rid: &CompactString) {
+    fn reconsider(&mut self, rid: &Rid) {
         let keys = self.by_rid.get(rid).cloned().unwrap_or_default();
         let mut records = Vec::new();
         for key in &keys {
@@ -229,7 +229,7 @@ impl Store {
     }
 
     fn request_of(&self, record: &Record) -> Option<RequestKey> {
-        let keys = self.by_rid.get(&record.request_id)?;
+        let keys = self.by_rid.get(record.request_id.as_str())?;
         let received = match &record.body {
             RecordBody::End(end) => end.request_received_ms,
             _ => None,
@@ -253,7 +253,7 @@ impl Store {
         }
         let key = match self.request_of(record) {
             Some(key) => key,
-            None => self.new_request(record.request_id.clone(), now_ns),
+            None => self.new_request(record.request_id.as_str().into(), now_ns),
         };
         let Some(request) = self.requests.get_mut(&key) else { return };
         if request.records.iter().filter(|other| other.raw == record.raw).count() >= times {
@@ -276,7 +276,7 @@ impl Store {
     pub(super) fn take_sign(&mut self, sign: &Sign, now_ns: u64) {
         self.counts.signs += 1;
         let slot = sign.trace.map(|trace| self.trace_slot(trace));
-        let known = self.by_rid.get(&sign.request_id).and_then(|keys| match slot {
+        let known = self.by_rid.get(sign.request_id.as_str()).and_then(|keys| match slot {
             // The request of this very trace, if the trace is known to hold it.
             Some(slot) => keys
                 .iter()
@@ -288,25 +288,25 @@ impl Store {
             && known.is_none()
         {
             let trace = &mut self.traces[slot];
-            if !trace.hints.contains(&sign.request_id) && trace.hints.len() < 64 {
-                trace.hints.push(sign.request_id.clone());
+            if !trace.hints.iter().any(|hint| **hint == *sign.request_id) && trace.hints.len() < 64 {
+                trace.hints.push(sign.request_id.as_str().into());
                 self.touch_trace(slot);
             }
         }
         let key = known.or_else(|| {
-            let keys = self.by_rid.get(&sign.request_id)?;
+            let keys = self.by_rid.get(sign.request_id.as_str())?;
             // A completed request is not the one that is received now: two may share a public id.
             let open = keys.iter().copied().filter(|key| {
                 self.requests.get(key).is_some_and(|request| match sign.kind {
-                    SignKind::Received => request.told.received_ns.is_none(),
-                    SignKind::Completed { .. } => request.told.completed_ns.is_none(),
+                    SignKind::Received => request.told.as_ref().is_none_or(|told| told.received_ns.is_none()),
+                    SignKind::Completed { .. } => request.told.as_ref().is_none_or(|told| told.completed_ns.is_none()),
                 })
             });
             self.nearest(&open.collect::<Vec<_>>(), sign.time_ns)
         });
-        let key = key.unwrap_or_else(|| self.new_request(sign.request_id.clone(), now_ns));
+        let key = key.unwrap_or_else(|| self.new_request(sign.request_id.as_str().into(), now_ns));
         if let Some(request) = self.requests.get_mut(&key) {
-            request.told.hear(sign);
+            request.told.get_or_insert_default().hear(sign);
             request.news_ns = now_ns;
         }
         self.touch_request(key);

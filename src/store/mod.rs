@@ -14,21 +14,24 @@ mod join;
 mod lens;
 mod read;
 pub mod rollup;
+mod rows;
 mod settle;
 #[cfg(test)]
 mod tests;
 mod trace;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use compact_str::CompactString;
 use hashbrown::{HashMap, HashSet};
 
 use crate::lifecycle::assemble::Told;
 use crate::lifecycle::body::{Attr, Pieces};
+use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::ids::TraceId;
-use crate::lifecycle::packed;
+use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
 pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
@@ -39,6 +42,8 @@ use trace::Trace;
 /// A map with a fast hash that outsiders cannot predict.
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
+/// A request id. Several places name the same request; they share its bytes.
+type Rid = Arc<str>;
 /// Likewise a set.
 type Set<K> = HashSet<K, foldhash::fast::RandomState>;
 
@@ -141,6 +146,16 @@ impl Pieces for Tables {
     }
 
     #[inline]
+    fn field(&self, piece: u32) -> Field {
+        self.attrs.field(piece)
+    }
+
+    #[inline]
+    fn value(&self, piece: u32) -> Value<'_> {
+        packed::value(self.attrs.get(piece))
+    }
+
+    #[inline]
     fn text(&self, piece: u32) -> &str {
         self.texts.text(piece)
     }
@@ -149,11 +164,11 @@ impl Pieces for Tables {
 /// A request as kept.
 struct Request {
     /// The id it is joined by; empty for a trace that names none.
-    rid: CompactString,
+    rid: Rid,
     /// Slots of the traces with rows of it.
     traces: Vec<u32>,
     records: Vec<Record>,
-    told: Told,
+    told: Option<Box<Told>>,
     facts: Facts,
     asked: check::Asked,
     /// Keys of requests that were joined into it.
@@ -181,9 +196,9 @@ pub struct Store {
     traces: Vec<Trace>,
     free_traces: Vec<u32>,
     by_trace: Map<TraceId, u32>,
-    requests: BTreeMap<RequestKey, Request>,
+    requests: BTreeMap<RequestKey, Box<Request>>,
     next_key: u64,
-    by_rid: Map<CompactString, Vec<RequestKey>>,
+    by_rid: Map<Rid, Vec<RequestKey>>,
     aliases: Map<RequestKey, RequestKey>,
     dirty_traces: Vec<u32>,
     dirty_requests: Vec<RequestKey>,

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::interner::NONE;
-use super::trace::{Row, Trace};
+use super::rows::{Row, Rows};
+use super::trace::Trace;
 use super::{Request, Store, Tables};
 use crate::lifecycle::body::{Body, Pieces};
 use crate::lifecycle::context::{Resource, Scope};
 use crate::lifecycle::facts::Facts;
+use crate::lifecycle::ids::SpanId;
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
 
@@ -60,22 +62,25 @@ impl Store {
     /// Every span held, one after the other, control traffic too: for exports and reports of everything.
     pub fn spans(&self) -> impl Iterator<Item = SpanView<'_>> {
         self.traces.iter().flat_map(move |trace| {
-            (0..trace.rows.len()).map(move |row| view_of(&self.tables, trace, row, Up::Elsewhere))
+            let rows = trace.rows();
+            (0..rows.len()).map(move |at| view_of(&self.tables, trace, &rows, at, Up::Elsewhere))
         })
     }
 
     /// Spans held by name. Walks the store.
     pub fn spans_by_name(&self) -> BTreeMap<&str, u64> {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-        for row in self.traces.iter().flat_map(|trace| &trace.rows) {
-            *counts.entry(row.name).or_default() += 1;
+        for trace in &self.traces {
+            for row in trace.rows().iter() {
+                *counts.entry(row.name).or_default() += 1;
+            }
         }
         counts.into_iter().map(|(name, count)| (self.tables.text(name), count)).collect()
     }
 
     /// Traces held that have spans. Walks the store.
     pub fn traces(&self) -> u64 {
-        self.traces.iter().filter(|trace| !trace.rows.is_empty()).count() as u64
+        self.traces.iter().filter(|trace| trace.len() > 0).count() as u64
     }
 
     /// Records that belong to no request, such as tool events.
@@ -91,33 +96,82 @@ pub(super) fn spans_of<'a>(
     key: RequestKey,
     request: &Request,
 ) -> Vec<SpanView<'a>> {
-    let mut spans: Vec<(SpanView<'a>, u32, u32)> = Vec::new();
-    for slot in &request.traces {
-        let trace = &traces[*slot as usize];
-        spans.extend(trace.rows_of(key).map(|at| (view_of(tables, trace, at, Up::Top), *slot, at as u32)));
+    let all: Vec<(&Trace, Rows<'_>)> = request
+        .traces
+        .iter()
+        .map(|slot| {
+            let trace = &traces[*slot as usize];
+            (trace, trace.rows())
+        })
+        .collect();
+    // Start, and which row of which trace.
+    let mut order: Vec<(u64, u32, u32)> = Vec::new();
+    for (number, (trace, rows)) in all.iter().enumerate() {
+        order.extend(trace.rows_of(key).map(|at| (rows[at].start_ns, number as u32, at as u32)));
     }
-    spans.sort_unstable_by_key(|(span, ..)| (span.start_ns, span.trace, span.id));
+    let ids = |number: u32, at: u32| {
+        let (trace, rows) = &all[number as usize];
+        (trace.id, rows[at as usize].id)
+    };
+    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| ids(a.1, a.2).cmp(&ids(b.1, b.2))));
     // Where each row now stands, to turn parent rows into indexes of the view.
     let mut place: Vec<(u32, u32, u32)> =
-        spans.iter().enumerate().map(|(index, (_, slot, at))| (*slot, *at, index as u32)).collect();
+        order.iter().enumerate().map(|(index, (_, number, at))| (*number, *at, index as u32)).collect();
     place.sort_unstable();
-    for (span, slot, at) in &mut spans {
-        let trace = &traces[*slot as usize];
-        let row: &Row = &trace.rows[*at as usize];
-        span.up = match row.parent {
+    let finders: Vec<Finder<'_>> = all.iter().map(|(trace, rows)| Finder::new(trace, rows)).collect();
+    let mut spans: Vec<SpanView<'a>> = Vec::with_capacity(order.len());
+    for (_, number, at) in order {
+        let (trace, rows) = &all[number as usize];
+        let up = match rows[at as usize].parent {
             None => Up::Top,
-            Some(parent) => match trace.find(parent) {
+            Some(parent) => match finders[number as usize].find(parent) {
                 None => Up::Missing,
-                Some(above) => match place.binary_search_by_key(&(*slot, above as u32), |(slot, at, _)| (*slot, *at)) {
-                    Ok(found) => Up::At(place[found].2),
-                    Err(_) => Up::Elsewhere,
-                },
+                Some(above) => {
+                    match place.binary_search_by_key(&(number, above as u32), |(number, at, _)| (*number, *at)) {
+                        Ok(found) => Up::At(place[found].2),
+                        Err(_) => Up::Elsewhere,
+                    }
+                }
             },
         };
+        spans.push(view_of(tables, trace, rows, at as usize, up));
     }
-    let mut spans: Vec<SpanView<'a>> = spans.into_iter().map(|(span, ..)| span).collect();
     cut_cycles(&mut spans);
     spans
+}
+
+/// Finds rows by span id in whichever form a trace is.
+enum Finder<'a> {
+    /// Open: the trace knows.
+    Open(&'a Trace),
+    /// Few rows: looking at each is fastest.
+    Few(&'a [Row]),
+    /// Packed and many: sorted here.
+    Sorted(Vec<(SpanId, u32)>),
+}
+
+impl<'a> Finder<'a> {
+    fn new(trace: &'a Trace, rows: &'a [Row]) -> Self {
+        if trace.rows.len() == rows.len() {
+            return Self::Open(trace);
+        }
+        if rows.len() < 48 {
+            return Self::Few(rows);
+        }
+        let mut sorted: Vec<_> = rows.iter().enumerate().map(|(at, row)| (row.id, at as u32)).collect();
+        sorted.sort_unstable();
+        Self::Sorted(sorted)
+    }
+
+    fn find(&self, id: SpanId) -> Option<usize> {
+        match self {
+            Self::Open(trace) => trace.find(id),
+            Self::Few(rows) => rows.iter().position(|row| row.id == id),
+            Self::Sorted(sorted) => {
+                sorted.binary_search_by_key(&id, |(id, _)| *id).ok().map(|found| sorted[found].1 as usize)
+            }
+        }
+    }
 }
 
 /// Makes every chain of parents end: the span at which a walk returns to itself stands on top, marked.
@@ -139,8 +193,8 @@ fn cut_cycles(spans: &mut [SpanView<'_>]) {
     }
 }
 
-fn view_of<'a>(tables: &'a Tables, trace: &'a Trace, at: usize, up: Up) -> SpanView<'a> {
-    let row = &trace.rows[at];
+fn view_of<'a>(tables: &'a Tables, trace: &'a Trace, rows: &[Row], at: usize, up: Up) -> SpanView<'a> {
+    let row = &rows[at];
     SpanView {
         trace: trace.id,
         id: row.id,
@@ -151,7 +205,7 @@ fn view_of<'a>(tables: &'a Tables, trace: &'a Trace, at: usize, up: Up) -> SpanV
         kind: row.kind,
         start_ns: row.start_ns,
         end_ns: row.end_ns,
-        body: Body::new(trace.body(at), tables),
+        body: Body::new(trace.body(rows, at), tables),
         resource: Resource(tables.contexts.get(row.resource)),
         scope: Scope(tables.contexts.get(row.scope)),
     }

@@ -1,8 +1,11 @@
 //! Bringing facts, standing and accounts up to date with what changed.
 
+use super::group::LARGE;
 use super::read::spans_of;
-use super::{Request, Standing, Store};
-use crate::lifecycle::assemble::{Input, assemble};
+use super::rollup::Rollup;
+use super::{Request, Rid, Standing, Store};
+use crate::lifecycle::account::{chunk, chunk_of, entry};
+use crate::lifecycle::assemble::{Input, Told, assemble};
 use crate::lifecycle::facts::{Facts, Marks, State};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
@@ -41,12 +44,13 @@ impl Store {
                 marks.set(mark);
             }
         }
+        let nothing_told = Told::default();
         let spans = spans_of(&self.tables, &self.traces, key, request);
         let facts = assemble(&Input {
             request_id: &request.rid,
             spans: &spans,
             records: &request.records,
-            told: &request.told,
+            told: request.told.as_deref().unwrap_or(&nothing_told),
             lost,
             marks,
         });
@@ -71,10 +75,13 @@ impl Store {
         }
         if was_open && !is_open {
             self.ended.push_back(key);
+        }
+        if !is_open {
             for slot in &request.traces {
                 let trace = &mut self.traces[*slot as usize];
-                trace.rows.shrink_to_fit();
-                trace.bodies.shrink_to_fit();
+                if trace.rows.len() <= LARGE && !trace.is_shared() {
+                    trace.pack();
+                }
             }
         }
         for slot in request.traces.clone() {
@@ -116,18 +123,31 @@ impl Store {
     }
 }
 
-/// The bytes of a request beside its traces: itself, its place in the maps, its id as each of them keeps it, its facts
-/// and records.
+/// What a request costs in the maps that know it by its key: the store's own, which is a little more than half full as
+/// keys come in order, and those of requests in flight, ended, and shown.
+const PLACES: usize = 2 * size_of::<(RequestKey, Box<Request>)>() + 3 * size_of::<RequestKey>();
+
+/// The bytes of a request beside its traces: itself, its place in the maps, its id, its facts and records.
 fn size_of_request(request: &Request) -> usize {
-    let id = if request.rid.is_heap_allocated() { 3 * request.rid.capacity() } else { 0 };
-    let lists = request.traces.capacity() * size_of::<u32>() + request.aliases.capacity() * 4 * size_of::<RequestKey>();
-    size_of::<Request>()
-        + 160
+    let id = if request.rid.is_empty() {
+        0
+    } else {
+        chunk(16 + request.rid.len()) + entry::<(Rid, Vec<RequestKey>)>() + chunk_of::<RequestKey>(4)
+    };
+    let told = request.told.as_ref().map_or(0, |_| chunk_of::<Told>(1));
+    let aliases = request.aliases.len() * entry::<(RequestKey, RequestKey)>();
+    chunk_of::<Request>(1)
+        + PLACES
         + id
-        + lists
+        + told
+        + aliases
+        + chunk_of::<u32>(request.traces.capacity())
+        + chunk_of::<RequestKey>(request.aliases.capacity())
+        + chunk_of::<Record>(request.records.capacity())
         + request.facts.heap_size()
+        + Rollup::size_for(&request.facts)
         + request.asked.size()
-        + request.records.iter().map(Record::size).sum::<usize>()
+        + request.records.iter().map(Record::heap_size).sum::<usize>()
 }
 
 fn count(standing: &mut Standing, facts: &Facts, add: bool) {

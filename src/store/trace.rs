@@ -1,9 +1,10 @@
 //! One trace as kept: its spans as rows, their bodies in one run of bytes, and which request each row belongs to.
 
-use compact_str::CompactString;
 use hashbrown::HashMap;
 
-use super::interner::NONE;
+use super::Rid;
+use super::rows::{self, Packed, Row, Rows};
+use crate::lifecycle::account::{chunk, chunk_of, entry};
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Stage;
@@ -11,33 +12,11 @@ use crate::lifecycle::stage::Stage;
 /// From how many spans on a trace keeps an index of its span ids; below, looking at each is faster.
 const INDEXED_FROM: usize = 48;
 
-/// A span as kept.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    pub id: SpanId,
-    pub parent: Option<SpanId>,
-    pub start_ns: u64,
-    pub end_ns: u64,
-    /// Text piece of its name.
-    pub name: u32,
-    /// Context pieces.
-    pub resource: u32,
-    pub scope: u32,
-    /// Where its body begins in [`Trace::bodies`].
-    pub body: u32,
-    /// Attribute piece of the request id it carries, or [`NONE`].
-    pub rid: u32,
-    pub kind: i32,
-    pub stage: Stage,
-    /// Index into [`Trace::groups`].
-    pub group: u16,
-}
-
 /// The rows of a trace that belong to one request.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The request id they carry; empty when none does.
-    pub rid: CompactString,
+    pub rid: Rid,
     /// The request.
     pub key: RequestKey,
     /// Whether an `http-request` or a root is among them.
@@ -57,14 +36,16 @@ pub const UNGROUPED: u16 = u16::MAX;
 #[derive(Debug)]
 pub struct Trace {
     pub id: TraceId,
+    /// Its rows while it is open; empty while it is packed.
     pub rows: Vec<Row>,
+    packed: Packed,
     pub bodies: Vec<u8>,
-    index: Option<HashMap<SpanId, u32, foldhash::fast::RandomState>>,
+    index: Option<Box<HashMap<SpanId, u32, foldhash::fast::RandomState>>>,
     groups: Vec<Group>,
-    /// Which groups each request has, by key.
+    /// Which groups each request has, by key; empty while there is one group at most.
     by_key: Vec<(RequestKey, u16)>,
     /// Request ids that logs have named for this trace before its spans did.
-    pub hints: Vec<CompactString>,
+    pub hints: Vec<Rid>,
     /// Waiting to be grouped.
     pub dirty: bool,
     /// Rows when it was last grouped.
@@ -82,6 +63,7 @@ impl Trace {
         Self {
             id,
             rows: Vec::new(),
+            packed: Packed::default(),
             bodies: Vec::new(),
             index: None,
             groups: Vec::new(),
@@ -95,7 +77,46 @@ impl Trace {
         }
     }
 
-    /// The row of a span.
+    /// How many spans it has.
+    pub fn len(&self) -> usize {
+        self.rows.len() + self.packed.len()
+    }
+
+    /// Its rows, whichever form they are in.
+    pub fn rows(&self) -> Rows<'_> {
+        if self.packed.len() > 0 { Rows::Owned(self.packed.unpack()) } else { Rows::Borrowed(&self.rows) }
+    }
+
+    /// Packs its rows: nothing more is expected.
+    pub fn pack(&mut self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let packed = rows::pack(&self.rows, self.bodies.len(), |id| self.find(id));
+        self.packed = packed;
+        self.rows = Vec::new();
+        self.index = None;
+        self.bodies.shrink_to_fit();
+    }
+
+    /// Opens its rows again; says whether they were packed.
+    #[inline]
+    pub fn open(&mut self) -> bool {
+        let packed = self.packed.len() > 0;
+        if packed {
+            self.rows = std::mem::take(&mut self.packed).unpack();
+            if self.rows.len() >= INDEXED_FROM {
+                self.index_rows();
+            }
+        }
+        packed
+    }
+
+    fn index_rows(&mut self) {
+        self.index = Some(Box::new(self.rows.iter().enumerate().map(|(at, row)| (row.id, at as u32)).collect()));
+    }
+
+    /// The row of a span, while it is open.
     #[inline]
     pub fn find(&self, id: SpanId) -> Option<usize> {
         match &self.index {
@@ -113,7 +134,7 @@ impl Trace {
         }
         self.rows.push(row);
         if self.index.is_none() && self.rows.len() >= INDEXED_FROM {
-            self.index = Some(self.rows.iter().enumerate().map(|(at, row)| (row.id, at as u32)).collect());
+            self.index_rows();
         }
     }
 
@@ -149,14 +170,19 @@ impl Trace {
 
     fn index_groups(&mut self) {
         self.by_key.clear();
+        if !self.is_shared() {
+            return;
+        }
         self.by_key.extend(self.groups.iter().enumerate().map(|(at, group)| (group.key, at as u16)));
         self.by_key.sort_unstable();
     }
 
     /// The numbers of a request's groups.
     fn numbers_of(&self, key: RequestKey) -> impl Iterator<Item = u16> {
+        let only = self.groups.first().filter(|group| !self.is_shared() && group.key == key).map(|_| 0);
         let from = self.by_key.partition_point(|(other, _)| *other < key);
-        self.by_key[from..].iter().take_while(move |(other, _)| *other == key).map(|(_, number)| *number)
+        let listed = self.by_key[from..].iter().take_while(move |(other, _)| *other == key).map(|(_, number)| *number);
+        only.into_iter().chain(listed)
     }
 
     /// The groups of a request.
@@ -167,7 +193,7 @@ impl Trace {
     /// The rows of a request. Costs what it has, not what the trace has.
     pub fn rows_of(&self, key: RequestKey) -> impl Iterator<Item = usize> {
         let all = match &self.groups[..] {
-            [only] if only.key == key => 0..self.rows.len(),
+            [only] if only.key == key => 0..self.len(),
             _ => 0..0,
         };
         let listed = self.groups_of(key).filter(|_| self.is_shared());
@@ -188,6 +214,7 @@ impl Trace {
     }
 
     fn remove_group(&mut self, group: u16, gone: &mut impl FnMut(&Row, &[u8])) {
+        self.open();
         let old = std::mem::take(&mut self.rows);
         let bodies = std::mem::take(&mut self.bodies);
         self.index = None;
@@ -206,21 +233,25 @@ impl Trace {
         self.bodies.shrink_to_fit();
     }
 
-    /// The bytes of a row's body, to the end of the next row's begin; a body reads itself to its end.
-    pub fn body(&self, row: usize) -> &[u8] {
-        let end = self.rows.get(row + 1).map_or(self.bodies.len(), |next| next.body as usize);
-        &self.bodies[self.rows[row].body as usize..end]
+    /// The bytes of a row's body: to the next row's begin.
+    pub fn body(&self, rows: &[Row], at: usize) -> &[u8] {
+        let end = rows.get(at + 1).map_or(self.bodies.len(), |next| next.body as usize);
+        &self.bodies[rows[at].body as usize..end]
     }
 
     /// Bytes it takes.
     pub fn size(&self) -> usize {
         size_of::<Self>()
-            + self.rows.capacity() * size_of::<Row>()
-            + self.bodies.capacity()
-            + self.index.as_ref().map_or(0, |index| index.capacity() * (size_of::<(SpanId, u32)>() + 2))
-            + self.groups.capacity() * (size_of::<Group>() + size_of::<(RequestKey, u16)>())
-            + if self.is_shared() { self.rows.len() * size_of::<u32>() } else { 0 }
-            + self.hints.capacity() * size_of::<CompactString>()
+            + entry::<(TraceId, u32)>()
+            + chunk_of::<Row>(self.rows.capacity())
+            + self.packed.size()
+            + chunk(self.bodies.capacity())
+            + self.index.as_ref().map_or(0, |index| chunk_of::<(SpanId, u32)>(index.capacity() * 5 / 4))
+            + chunk_of::<Group>(self.groups.capacity())
+            + self.groups.iter().map(|group| chunk_of::<u32>(group.rows.capacity())).sum::<usize>()
+            + chunk_of::<(RequestKey, u16)>(self.by_key.capacity())
+            + chunk_of::<Rid>(self.hints.capacity())
+            + self.hints.iter().map(|hint| chunk(16 + hint.len())).sum::<usize>()
     }
 
     /// Control traffic between router and workers is no request (spec lifecycle-spans §6): whether this is all there is.
@@ -228,12 +259,5 @@ impl Trace {
         self.hints.is_empty()
             && !self.rows.is_empty()
             && (0..self.rows.len()).all(|row| self.rows[row].stage == Stage::Payload && endpoint(self, row))
-    }
-}
-
-impl Row {
-    /// Whether it carries a request id.
-    pub fn has_rid(&self) -> bool {
-        self.rid != NONE
     }
 }

@@ -153,6 +153,11 @@ fn living() -> Shared {
     Shared::new(std::sync::Arc::new(parking_lot::FairMutex::new(store)), Vitals::default())
 }
 
+/// A frame without its header, whose bytes held are not what these tests are about.
+fn below_header(frame: &ratatui::buffer::Buffer) -> String {
+    dump(frame).split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap()
+}
+
 #[test]
 fn every_pane_at_every_size_in_two_themes() {
     let hub = living();
@@ -183,9 +188,9 @@ fn every_pane_at_every_size_in_two_themes() {
                 let frame = app.frame(size.0, size.1);
                 // Themes differ in looks alone: the texts are kept once, the looks as one number each.
                 if theme == "terminal" {
-                    insta::assert_snapshot!(format!("pane-{name}-{}x{}", size.0, size.1), dump(&frame));
+                    insta::assert_snapshot!(format!("pane-{name}-{}x{}", size.0, size.1), below_header(&frame));
                 }
-                let looks = frame.content.iter().fold(0u64, |sum, cell| {
+                let looks = frame.content.iter().skip(usize::from(size.0)).fold(0u64, |sum, cell| {
                     let style = format!("{:?}{:?}{:?}", cell.fg, cell.bg, cell.modifier);
                     style.bytes().fold(sum, |sum, byte| sum.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte))
                 });
@@ -238,7 +243,7 @@ fn ascii_is_enough() {
     let frame = dump(&app.frame(150, 40));
     let odd: Vec<char> = frame.chars().filter(|c| !c.is_ascii()).collect();
     assert!(odd.is_empty(), "{odd:?} in\n{frame}");
-    insta::assert_snapshot!("ascii-150x40", frame);
+    insta::assert_snapshot!("ascii-150x40", frame.split_once('\n').unwrap().1);
 }
 
 #[test]

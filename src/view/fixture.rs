@@ -170,7 +170,7 @@ impl Fixture {
         self.requests.get_mut(&key).unwrap().records.push(Record::from_json(json.as_bytes()).unwrap());
     }
 
-    fn codes(pool: &mut Pool, attrs: &[(&str, Value<'_>)]) -> Vec<Code> {
+    fn codes(pool: &mut Pool, attrs: &[(&str, Value<'_>)]) -> Vec<Code<'static>> {
         attrs
             .iter()
             .map(|(key, value)| {
@@ -302,7 +302,7 @@ pub fn leg(phase: Phase, attempt: u32, wait_ms: f64, reason: &str, to: Worker, m
             reason: reason.into(),
             origin: Origin::Span,
         }),
-        selection: Some(Selection {
+        selection: Some(Box::new(Selection {
             span: None,
             time_ns: NOW - 1860 * MS,
             pool: phase,
@@ -316,7 +316,7 @@ pub fn leg(phase: Phase, attempt: u32, wait_ms: f64, reason: &str, to: Worker, m
             pinned: None,
             policy: "composed".into(),
             origin: Origin::Span,
-        }),
+        })),
         dispatch: Some(Dispatch {
             span: SpanId([attempt as u8 + 1; 8]),
             start_ns: NOW - 1850 * MS,

@@ -1,4 +1,4 @@
-//! Decode + scrub + evidence + tree + indexes per batch, against prost decoding and dropping the same bytes; bytes kept.
+//! Decode + scrub + evidence + tree + indexes, against prost decoding and dropping the same bytes.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -9,63 +9,46 @@ use reqtop::pipeline::take_in;
 use reqtop::source::intake::{Payload, Signal};
 use reqtop::store::{Limits, Store};
 
-use crate::Line;
-use crate::load::{capture, fresh};
+use crate::load::{capture, messages};
+use crate::{Line, against, median};
 
 const COPIES: u32 = 40;
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 9;
 
 pub fn lines() -> Vec<Line> {
-    let mut lines = Vec::new();
-    for name in ["dev-sim", "dev-sim-disagg-http"] {
-        let requests = capture(name);
-        let messages: Vec<Vec<u8>> =
-            (1..=COPIES).flat_map(|copy| fresh(&requests, copy)).map(|request| request.encode_to_vec()).collect();
-        let wire: usize = messages.iter().map(Vec::len).sum();
-        // In turn, so that both see the same weather; the median of the pairwise ratios.
-        let mut pairs = Vec::new();
-        let mut kept = (0, 0);
-        for _ in 0..ROUNDS {
-            let start = Instant::now();
-            for message in &messages {
-                black_box(ExportTraceServiceRequest::decode(&message[..]).unwrap());
-            }
-            let prost = start.elapsed();
-            let mut store = Store::new(Limits { memory: 4 << 30, ..Limits::default() });
-            let payloads: Vec<Payload> =
-                messages.iter().map(|message| Payload::otlp(Signal::Traces, message.clone())).collect();
-            let start = Instant::now();
-            for (at, mut payload) in payloads.into_iter().enumerate() {
-                take_in(&mut store, &mut payload, at as u64).unwrap();
-                store.refresh(at as u64);
-            }
-            let ours = start.elapsed();
-            kept = (store.memory(), store.counts().spans_kept);
-            pairs.push((ours, prost));
-        }
-        pairs.sort_by(|a, b| ratio(a.0, a.1).total_cmp(&ratio(b.0, b.1)));
-        let (ours, prost) = pairs[ROUNDS / 2];
-        let rate = |time: Duration| format!("{:.2} M spans/s", kept.1 as f64 / time.as_secs_f64() / 1e6);
-        lines.push(Line {
-            name: if name == "dev-sim" { "ingest, aggregated" } else { "ingest, disaggregated" },
-            measured: rate(ours),
-            reference: format!("prost {}", rate(prost)),
-            ratio: ratio(ours, prost),
-            budget: 0.8,
-            stretch: 0.5,
-        });
-        lines.push(Line {
-            name: "bytes kept a span",
-            measured: format!("{} B", kept.0 as u64 / kept.1),
-            reference: format!("wire {} B", wire as u64 / kept.1),
-            ratio: kept.0 as f64 / wire as f64,
-            budget: 0.30,
-            stretch: 0.20,
-        });
-    }
-    lines
+    [("dev-sim", "ingest, aggregated"), ("dev-sim-disagg-http", "ingest, disaggregated")].map(line).into()
 }
 
-fn ratio(ours: Duration, reference: Duration) -> f64 {
-    ours.as_secs_f64() / reference.as_secs_f64()
+fn line((name, title): (&str, &str)) -> Line {
+    let requests = capture(name);
+    let messages: Vec<Vec<u8>> = (1..=COPIES).flat_map(|copy| messages(&requests, copy)).collect();
+    let mut spans = 0;
+    let pairs = (0..ROUNDS).map(|_| {
+        let start = Instant::now();
+        for message in &messages {
+            black_box(ExportTraceServiceRequest::decode(&message[..]).unwrap());
+        }
+        let prost = start.elapsed();
+        let mut store = Store::new(Limits { memory: 4 << 30, ..Limits::default() });
+        let payloads: Vec<Payload> =
+            messages.iter().map(|message| Payload::otlp(Signal::Traces, message.clone())).collect();
+        let start = Instant::now();
+        for (at, mut payload) in payloads.into_iter().enumerate() {
+            take_in(&mut store, &mut payload, at as u64).unwrap();
+            store.refresh(at as u64);
+        }
+        let ours = start.elapsed();
+        spans = store.counts().spans_kept;
+        (ours, prost)
+    });
+    let (ours, prost) = median(pairs.collect());
+    let rate = |time: Duration| format!("{:.2} M spans/s", spans as f64 / time.as_secs_f64() / 1e6);
+    Line {
+        name: title.into(),
+        measured: rate(ours),
+        reference: format!("prost {}", rate(prost)),
+        ratio: against(ours, prost),
+        budget: 0.8,
+        stretch: 0.5,
+    }
 }

@@ -1,4 +1,4 @@
-//! Real captured spans, multiplied with fresh ids.
+//! Real captured spans, multiplied: each copy has ids, times and measured numbers of its own.
 
 use std::io::Read;
 
@@ -6,12 +6,21 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use prost::Message;
 
-/// The export requests of a capture, as they came.
-pub fn capture(name: &str) -> Vec<ExportTraceServiceRequest> {
-    let path = format!("{}/tests/fixtures/{name}.traces.pb.gz", env!("CARGO_MANIFEST_DIR"));
+/// Seconds between two copies.
+const APART_NS: u64 = 1_000_000_000;
+
+/// A fixture, inflated.
+pub fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/fixtures/{name}.gz", env!("CARGO_MANIFEST_DIR"));
     let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut bytes = Vec::new();
     flate2::read::MultiGzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// The export requests of a capture, as they came.
+pub fn capture(name: &str) -> Vec<ExportTraceServiceRequest> {
+    let bytes = fixture(&format!("{name}.traces.pb"));
     let mut rest = &bytes[..];
     let mut requests = Vec::new();
     while !rest.is_empty() {
@@ -20,10 +29,36 @@ pub fn capture(name: &str) -> Vec<ExportTraceServiceRequest> {
     requests
 }
 
-/// One copy of a capture with ids of its own: trace, span and request ids differ, everything else is as captured.
+/// Attributes that name something of one request only.
+const IDS: [&str; 8] = [
+    "request_id",
+    "x_request_id",
+    "dynamo.request.id",
+    "dynamo.operation.id",
+    "dynamo.session.id",
+    "trace_id",
+    "parent_id",
+    "migration_trace_id",
+];
+
+/// Attributes that are measured anew for each request, as decimal text.
+const MEASURED: [&str; 9] = [
+    "ttft_ms",
+    "avg_itl_ms",
+    "itl_max_ms",
+    "itl_p50_ms",
+    "itl_p99_ms",
+    "elapsed_ms",
+    "latency_ms",
+    "dynamo.request.terminal.timestamp_unix_ns",
+    "busy_ns",
+];
+
+/// One copy of a capture: ids, times and measured numbers differ, everything else is as captured.
 pub fn fresh(requests: &[ExportTraceServiceRequest], copy: u32) -> Vec<ExportTraceServiceRequest> {
     let mark = copy.to_be_bytes();
     let mix = |id: &mut Vec<u8>| id.iter_mut().zip(mark).for_each(|(byte, mark)| *byte ^= mark);
+    let later = u64::from(copy) * APART_NS;
     let mut requests = requests.to_vec();
     for span in requests
         .iter_mut()
@@ -36,24 +71,49 @@ pub fn fresh(requests: &[ExportTraceServiceRequest], copy: u32) -> Vec<ExportTra
         if !span.parent_span_id.is_empty() {
             mix(&mut span.parent_span_id);
         }
+        span.start_time_unix_nano += later;
+        span.end_time_unix_nano += later;
+        span.events.iter_mut().for_each(|event| event.time_unix_nano += later);
         let attributes =
             span.attributes.iter_mut().chain(span.events.iter_mut().flat_map(|event| &mut event.attributes));
         for attribute in attributes {
-            let id = matches!(
-                attribute.key.as_str(),
-                "request_id"
-                    | "dynamo.request.id"
-                    | "dynamo.operation.id"
-                    | "dynamo.session.id"
-                    | "trace_id"
-                    | "parent_id"
-            );
-            if let (true, Some(Value::StringValue(text))) =
-                (id, attribute.value.as_mut().and_then(|value| value.value.as_mut()))
-            {
+            let Some(Value::StringValue(text)) = attribute.value.as_mut().and_then(|value| value.value.as_mut()) else {
+                continue;
+            };
+            if IDS.contains(&attribute.key.as_str()) {
                 *text = format!("{copy:08x}{}", text.get(8..).unwrap_or(""));
+            } else if MEASURED.contains(&attribute.key.as_str()) {
+                *text = other_digits(text, copy);
             }
         }
     }
     requests
+}
+
+/// The same number with its last four digits turned by the copy's number.
+fn other_digits(text: &str, copy: u32) -> String {
+    let mut turn = copy.wrapping_mul(2_654_435_761);
+    let mut left = 4;
+    let mut digits: Vec<u8> = text.bytes().collect();
+    for digit in digits.iter_mut().rev().filter(|digit| digit.is_ascii_digit()) {
+        if left == 0 {
+            break;
+        }
+        *digit = b'0' + (*digit - b'0' + (turn % 10) as u8) % 10;
+        (turn, left) = (turn / 10, left - 1);
+    }
+    String::from_utf8(digits).unwrap()
+}
+
+/// The messages of one copy, encoded.
+pub fn messages(requests: &[ExportTraceServiceRequest], copy: u32) -> Vec<Vec<u8>> {
+    fresh(requests, copy).iter().map(Message::encode_to_vec).collect()
+}
+
+/// How many spans a capture has.
+pub fn spans(requests: &[ExportTraceServiceRequest]) -> usize {
+    let of = |request: &ExportTraceServiceRequest| -> usize {
+        request.resource_spans.iter().flat_map(|resource| &resource.scope_spans).map(|scope| scope.spans.len()).sum()
+    };
+    requests.iter().map(of).sum()
 }

@@ -7,10 +7,11 @@
 # frontend, its router and pretend engines, CPU only), and a load generator; then it stops all three and looks at the
 # verdict: no check violated, every outcome and token count of the client equal to the spans'.
 #
-#   plain   AIPerf, warmup and profiling, everything succeeds             (OTLP over gRPC)
-#   cancel  AIPerf cancels half of its requests after 0.3 s               (OTLP over HTTP)
-#   queue   AIPerf, 64 at once against short router queues: rejections    (OTLP over gRPC)
-#   mixed   load.py: streams, aborts, invalid bodies, completions, sessions; compared through its JSON (--load)
+#   plain   AIPerf, warmup and profiling, everything succeeds; OTLP over gRPC
+#   cancel  AIPerf cancels half of its requests after 0.3 s; disaggregated, OTLP over HTTP
+#   queue   AIPerf, 64 at once against short router queues: rejections; OTLP over gRPC
+#   mixed   load.py: streams, aborts, invalid bodies, completions, sessions, compared through its JSON (--load); core
+#           mode, OTLP over HTTP
 #
 # Needs Python 3.11 or newer with venv, and a package index for `pip`; installs ai-dynamo and aiperf once (about a
 # minute) below REQTOP_INTEROP_DIR (default: reqtop-interop in the temporary folder), never into the repository.
@@ -92,8 +93,9 @@ run() {
   local name=$1 out="$DIR/runs/$1" protocol=grpc cluster=() compare=() reqtop dynamo grpc http url ok=0
   rm -rf "$out"; mkdir -p "$out"
   case "$name" in
-    cancel|mixed) protocol=http;;
+    cancel) protocol=http; cluster=(--disagg --workers 3 --speed 0.4);;
     queue) cluster=(--queue);;
+    mixed) protocol=http; cluster=(--mode core);;
   esac
   case "$name" in
     mixed) compare=(--load "$out/load.json");;

@@ -1,12 +1,13 @@
 //! Faults of a leg's attempt: its dispatch, the worker's admission and work, and the frontend's stages.
 
-use crate::demo::emit::span::{number, text};
+use crate::demo::emit::span::{flag, number, text};
 use crate::demo::ledger::Witness;
 use crate::lifecycle::stage::{Mode, Outcome, Phase, Stage};
 
 use super::{Effect, Kind, Scene, add, only_if, remove, set, text_of};
 
 const ATTEMPT: &str = "dynamo.request.attempt";
+const RETRY: &str = "migration.is_retry";
 const RESULT: &str = "dynamo.dispatch.result";
 const STAGE_OUTCOME: &str = "dynamo.stage.outcome";
 
@@ -19,7 +20,7 @@ fn admits(scene: &Scene<'_>) -> bool {
     matches!(scene.witness, Witness::Admission { result: "accepted", .. })
 }
 
-pub(super) static KINDS: [Kind; 16] = [
+pub(super) static KINDS: [Kind; 17] = [
     Kind::span("nameless-route", "a dispatch names no route", &["dispatch.facts"], |span, scene| {
         only_if!(scene.stage == Stage::Dispatch);
         remove(span, "dynamo.dispatch.route")
@@ -36,13 +37,20 @@ pub(super) static KINDS: [Kind; 16] = [
     // Its route and its record still name the selected one.
     .also(&["tree.route-nesting", "record.workers"]),
     Kind::span("hasty-dispatch", "a dispatch starts before its selection", &["dispatch.selection"], |span, scene| {
-        only_if!(accepted(scene));
-        span.start_time_unix_nano -= 150_000;
+        // In the first leg: a second one could take the first one's selection for its own.
+        if accepted(scene) && !matches!(scene.witness, Witness::Dispatch { phase: Phase::Decode, .. }) {
+            span.start_time_unix_nano -= 150_000;
+            return Effect::Begun;
+        }
+        only_if!(scene.closes_begun() && !scene.before.lost);
         Effect::Done
     }),
     Kind::span("lost-wait", "a selection comes without its queue span", &["dispatch.one-to-one"], |_, scene| {
-        only_if!(matches!(scene.witness, Witness::Queue { outcome: "dequeued", .. }));
-        Effect::Untold
+        if matches!(scene.witness, Witness::Queue { outcome: "dequeued", .. }) {
+            return Effect::BegunUntold;
+        }
+        only_if!(scene.closes_begun() && !scene.before.lost);
+        Effect::Done
     })
     .also(&["tree.span-count"]),
     Kind::span("lost-prefill", "a selected prefill is never dispatched", &["dispatch.one-to-one"], |_, scene| {
@@ -54,22 +62,38 @@ pub(super) static KINDS: [Kind; 16] = [
         if of_prefill {
             return Effect::BegunUntold;
         }
-        only_if!(scene.stage == Stage::Http && scene.before.begun);
+        only_if!(scene.closes_begun() && !scene.before.lost);
         Effect::Done
     })
     .also(&["dispatch.legs", "tree.span-count"])
     .disaggregated(),
-    Kind::span("missing-attempt", "retries are numbered one too high", &["dispatch.attempts"], |span, scene| {
-        // All that is told of a retry, so that nothing else contradicts.
-        for key in [ATTEMPT, "request.attempt"] {
-            if text_of(span, key).is_some_and(|attempt| attempt != "0") {
-                add(span, key, 1);
-                return Effect::Begun;
+    Kind::span(
+        "missing-attempt",
+        "attempt 0 never comes: the first is told as attempt 1",
+        &["dispatch.attempts"],
+        |span, scene| {
+            // On every span of every attempt, so that nothing else contradicts.
+            for key in [ATTEMPT, "request.attempt"] {
+                if matches!(add(span, key, 1), Effect::Done) {
+                    if scene.stage == Stage::Route {
+                        set(span, flag(RETRY, true));
+                    }
+                    return Effect::Begun;
+                }
             }
-        }
-        only_if!(scene.stage == Stage::Http && scene.before.begun && scene.truth.attempts > 1);
-        Effect::Done
-    })
+            only_if!(scene.closes_begun() && scene.before.dispatched.is_some() && !scene.before.lost);
+            Effect::Done
+        },
+    ),
+    Kind::span(
+        "unmarked-retry",
+        "a retry's route does not say that it is one",
+        &["dispatch.attempts"],
+        |span, scene| {
+            only_if!(matches!(scene.witness, Witness::Route { retry: true, .. }));
+            set(span, flag(RETRY, false))
+        },
+    )
     .rare(),
     Kind::span(
         "failed-yet-success",

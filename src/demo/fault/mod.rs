@@ -42,7 +42,8 @@ pub struct Kind {
     pub mode: Option<Mode>,
     /// Whether it needs two pools.
     pub disaggregated: bool,
-    rare: bool,
+    /// Whether few requests come to it; each of those that it is chosen for gets it.
+    pub rare: bool,
     edit: Edit,
 }
 
@@ -91,6 +92,8 @@ struct Before {
     answer: &'static str,
     /// How the last wait ended.
     wait: &'static str,
+    /// A worker was lost after it had admitted: spans of the request are missing, and what is missing is no finding.
+    lost: bool,
     /// Lifecycle spans.
     lifecycle: u32,
     /// A part of the fault was told already.
@@ -121,7 +124,6 @@ impl Kind {
         self
     }
 
-    /// Few requests come to it: every one of them gets it.
     const fn rare(mut self) -> Self {
         self.rare = true;
         self
@@ -290,12 +292,18 @@ impl Before {
                 self.answer = result;
             }
             Witness::Queue { outcome, .. } => self.wait = outcome,
+            Witness::Route { outcome, .. } => self.lost |= *outcome == "worker_disconnected",
             _ => {}
         }
     }
 }
 
 impl Scene<'_> {
+    /// The last span of a request of which a part of the fault was told.
+    fn closes_begun(&self) -> bool {
+        self.stage == Stage::Http && self.before.begun
+    }
+
     /// The root of a request that ended so.
     fn is_root_of(&self, outcome: Outcome) -> bool {
         matches!(self.witness, Witness::Root { outcome: of, .. } if *of == outcome)

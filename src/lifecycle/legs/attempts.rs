@@ -88,14 +88,14 @@ fn new_dispatch(span: &SpanView<'_>, origin: Origin) -> Dispatch {
 fn dispatch(at: u32, span: &SpanView<'_>) -> Attempt {
     let mut read = new_dispatch(span, Origin::Span);
     let (mut id, mut worker_rank, mut phase, mut number) = (None, None, Phase::Unknown, 0);
-    for attr in span.body.attrs() {
+    for attr in span.body.attrs().unread() {
         match attr.field {
-            Field::DispatchRoute => read.route = text(attr.value),
-            Field::DispatchPhase => phase = Phase::of(attr.value.as_str().unwrap_or("")),
-            Field::DestinationWorker => id = attr.value.as_u64(),
-            Field::DestinationRank => worker_rank = rank(attr.value),
-            Field::DispatchResult => read.result = text(attr.value),
-            Field::Attempt => number = attr.value.as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0),
+            Field::DispatchRoute => read.route = text(attr.value()),
+            Field::DispatchPhase => phase = Phase::of(attr.value().as_str().unwrap_or("")),
+            Field::DestinationWorker => id = attr.value().as_u64(),
+            Field::DestinationRank => worker_rank = rank(attr.value()),
+            Field::DispatchResult => read.result = text(attr.value()),
+            Field::Attempt => number = attr.value().as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0),
             _ => {}
         }
     }
@@ -105,17 +105,17 @@ fn dispatch(at: u32, span: &SpanView<'_>) -> Attempt {
 
 fn read_route(dispatch: &mut Dispatch, span: &SpanView<'_>) {
     let (mut id, mut worker_rank) = (None, None);
-    for attr in span.body.attrs() {
+    for attr in span.body.attrs().unread() {
         match attr.field {
-            Field::RouteWorker => id = attr.value.as_u64(),
-            Field::RouteRank => worker_rank = rank(attr.value),
-            Field::RouterMode if dispatch.route.is_empty() => dispatch.route = text(attr.value),
-            Field::RouteOutcome => dispatch.attempt_outcome = text(attr.value),
-            Field::ErrorType => dispatch.error = text(attr.value),
-            Field::IsRetry => dispatch.retry = attr.value.as_bool(),
-            Field::MigrationReason => dispatch.migration_reason = text(attr.value),
-            Field::FromWorker => dispatch.from_worker = attr.value.as_u64(),
-            Field::TokensCompleted => dispatch.tokens_carried = attr.value.as_u64(),
+            Field::RouteWorker => id = attr.value().as_u64(),
+            Field::RouteRank => worker_rank = rank(attr.value()),
+            Field::RouterMode if dispatch.route.is_empty() => dispatch.route = text(attr.value()),
+            Field::RouteOutcome => dispatch.attempt_outcome = text(attr.value()),
+            Field::ErrorType => dispatch.error = text(attr.value()),
+            Field::IsRetry => dispatch.retry = attr.value().as_bool(),
+            Field::MigrationReason => dispatch.migration_reason = text(attr.value()),
+            Field::FromWorker => dispatch.from_worker = attr.value().as_u64(),
+            Field::TokensCompleted => dispatch.tokens_carried = attr.value().as_u64(),
             _ => {}
         }
     }
@@ -136,11 +136,11 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
             payload_bytes: None,
             result: CompactString::default(),
         };
-        for attr in span.body.attrs() {
+        for attr in span.body.attrs().unread() {
             match attr.field {
-                Field::Transport => read.transport = text(attr.value),
-                Field::PayloadBytes => read.payload_bytes = attr.value.as_u64(),
-                Field::AdmissionResult => read.result = text(attr.value),
+                Field::Transport => read.transport = text(attr.value()),
+                Field::PayloadBytes => read.payload_bytes = attr.value().as_u64(),
+                Field::AdmissionResult => read.result = text(attr.value()),
                 _ => {}
             }
         }
@@ -167,14 +167,14 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
         };
         match found.or_else(by_role) {
             Some(owner) => {
-                legs[owner].leg.admission.get_or_insert(read);
+                legs[owner].leg.admission.get_or_insert_with(|| Box::new(read));
             }
             // The worker's spans came before the frontend's.
             None => {
                 let leg = Leg {
                     phase: Phase::of(span.text(Field::Role)),
                     attempt: attempt_of(span).unwrap_or(0),
-                    admission: Some(read),
+                    admission: Some(Box::new(read)),
                     ..Leg::default()
                 };
                 legs.push(Open { start_ns: span.start_ns, leg, span: None, route: None });

@@ -16,7 +16,7 @@ pub(super) struct Pick {
     pub start_ns: u64,
     pub attempt: Option<u32>,
     pub queue: Option<Queue>,
-    pub selection: Option<Selection>,
+    pub selection: Option<Box<Selection>>,
 }
 
 /// What holds a pick together: the topmost router span above its parts, or the parent they name while that is missing.
@@ -120,7 +120,7 @@ fn take_part(pick: &mut Pick, span: &SpanView<'_>) {
             pick.attempt = pick.attempt.or_else(|| attempt_of(span));
         }
         _ => {
-            pick.selection.get_or_insert_with(|| selection(span));
+            pick.selection.get_or_insert_with(|| Box::new(selection(span)));
             pick.attempt = pick.attempt.or_else(|| attempt_of(span));
         }
     }
@@ -144,15 +144,15 @@ fn inferred_queue(span: &SpanView<'_>) -> Queue {
 
 fn queue(span: &SpanView<'_>) -> Queue {
     let mut queue = Queue { origin: Origin::Span, ..inferred_queue(span) };
-    for attr in span.body.attrs() {
+    for attr in span.body.attrs().unread() {
         match attr.field {
-            Field::QueueClass => queue.class = text(attr.value),
-            Field::QueuePolicy => queue.policy = text(attr.value),
-            Field::DepthIn => queue.depth_in = attr.value.as_u64(),
-            Field::DepthOut => queue.depth_out = attr.value.as_u64(),
-            Field::Deferred => queue.deferred = attr.value.as_bool(),
-            Field::QueueOutcome => queue.outcome = text(attr.value),
-            Field::QueueReason => queue.reason = text(attr.value),
+            Field::QueueClass => queue.class = text(attr.value()),
+            Field::QueuePolicy => queue.policy = text(attr.value()),
+            Field::DepthIn => queue.depth_in = attr.value().as_u64(),
+            Field::DepthOut => queue.depth_out = attr.value().as_u64(),
+            Field::Deferred => queue.deferred = attr.value().as_bool(),
+            Field::QueueOutcome => queue.outcome = text(attr.value()),
+            Field::QueueReason => queue.reason = text(attr.value()),
             _ => {}
         }
     }
@@ -194,8 +194,8 @@ fn selection(span: &SpanView<'_>) -> Selection {
         origin: Origin::Span,
     };
     let (mut selected, mut best) = (ChoiceIn::default(), ChoiceIn::default());
-    for attr in span.body.attrs() {
-        let value = attr.value;
+    for attr in span.body.attrs().unread() {
+        let value = attr.value();
         match attr.field {
             Field::Candidates => read.candidates = value.as_u64(),
             Field::Eligible => read.eligible = value.as_u64(),

@@ -43,7 +43,7 @@ pub(super) fn selections(records: &[Record], legs: &mut Vec<Leg>) {
                         if leg.phase == Phase::Unknown && leg.dispatch.is_none() {
                             leg.phase = pool;
                         }
-                        leg.selection = Some(of_record(*time_ms, record, dispatched));
+                        leg.selection = Some(Box::new(of_record(*time_ms, record, dispatched)));
                     }
                 },
                 None => {
@@ -54,7 +54,7 @@ pub(super) fn selections(records: &[Record], legs: &mut Vec<Leg>) {
                         };
                         Some(Worker { id: id?, rank })
                     });
-                    let selection = Some(of_record(*time_ms, record, named.filter(|_| turn == 0)));
+                    let selection = Some(Box::new(of_record(*time_ms, record, named.filter(|_| turn == 0))));
                     legs.push(Leg { phase: pool, attempt: turn as u32, selection, ..Leg::default() });
                 }
             }

@@ -47,7 +47,7 @@ pub struct OneSpan {
 impl OneSpan {
     pub fn new(name: &str, attrs: &[(&str, Value<'_>)], event: (&str, &[(&str, Value<'_>)])) -> Self {
         let mut kept = Kept::default();
-        let mut codes = |attrs: &[(&str, Value<'_>)]| -> Vec<Code> {
+        let mut codes = |attrs: &[(&str, Value<'_>)]| -> Vec<Code<'static>> {
             let keep = |(key, value): &(&str, Value<'_>)| {
                 kept.attrs.push(packed::pack(key, *value));
                 Code::Piece(kept.attrs.len() as u32 - 1)
@@ -146,7 +146,7 @@ pub fn request() -> Facts {
             reason: reason.into(),
             origin: Origin::Span,
         }),
-        selection: Some(Selection {
+        selection: Some(Box::new(Selection {
             span: Some(SpanId([7; 8])),
             time_ns: 2_000_000,
             pool: phase,
@@ -160,7 +160,7 @@ pub fn request() -> Facts {
             pinned: None,
             policy: "kv_aware".into(),
             origin: Origin::Span,
-        }),
+        })),
         dispatch: Some(Dispatch {
             span: SpanId([3; 8]),
             start_ns: 3_000_000,
@@ -176,12 +176,12 @@ pub fn request() -> Facts {
             tokens_carried: (attempt > 0).then_some(61),
             origin: Origin::Span,
         }),
-        admission: Some(Admission {
+        admission: Some(Box::new(Admission {
             span: SpanId([4; 8]),
             transport: "tcp".into(),
             payload_bytes: Some(4096),
             result: "accepted".into(),
-        }),
+        })),
     };
     let mut marks = Marks::default();
     marks.set(Marks::SKEW);

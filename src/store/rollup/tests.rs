@@ -129,9 +129,9 @@ fn leg() -> impl Strategy<Value = Leg> {
             phase,
             attempt,
             queue,
-            selection,
+            selection: selection.map(Box::new),
             dispatch,
-            admission,
+            admission: admission.map(Box::new),
         },
     )
 }

@@ -123,7 +123,7 @@ impl Live {
     }
 
     /// Gives the keys to a pane, or shows it alone where there is no room for it here.
-    fn enter_pane(&mut self, id: PaneId, scene: &Scene<'_>) -> Vec<Command> {
+    fn turn_to(&mut self, id: PaneId, scene: &Scene<'_>) -> Vec<Command> {
         let focus = Focus::Pane(id);
         let is_here = areas(scene.area, focus).panes.iter().any(|(at, _)| PaneId::FIRST[*at] == id);
         if !is_here {
@@ -248,7 +248,7 @@ impl Layer for Live {
             return commands;
         }
         if let Some(id) = pane_of(action) {
-            return self.enter_pane(id, scene);
+            return self.turn_to(id, scene);
         }
         match (action, self.focus) {
             (Action::NextPart, _) => self.turn(1, scene),

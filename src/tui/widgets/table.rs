@@ -177,17 +177,19 @@ fn draw(buf: &mut Buffer, at: At, cell: &Cell, right: bool, theme: &Theme) {
             text(buf, at.after(used));
         }
         Mark::Dots(dots) => {
-            put(buf, at, &"·".repeat(usize::from(at.width)), theme.tone(Tone::Dim));
             let last = f64::from(at.width.saturating_sub(1));
-            for dot in dots {
-                let (sign, tone) = match dot.kind {
-                    DotKind::Other => ("•", Tone::Plain),
-                    DotKind::Best => ("○", Tone::Good),
-                    DotKind::Chosen => ("●", Tone::Warn),
-                    DotKind::ChosenBest => ("◉", Tone::Accent),
+            let column = |share: f64| (share.clamp(0.0, 1.0) * last).round() as u16;
+            for here in 0..at.width {
+                // Of several at one place, the last one is seen.
+                let kind = dots.iter().rfind(|dot| column(dot.at) == here).map(|dot| dot.kind);
+                let (sign, tone) = match kind {
+                    None => ("·", Tone::Dim),
+                    Some(DotKind::Other) => ("•", Tone::Plain),
+                    Some(DotKind::Best) => ("○", Tone::Good),
+                    Some(DotKind::Chosen) => ("●", Tone::Warn),
+                    Some(DotKind::ChosenBest) => ("◉", Tone::Accent),
                 };
-                let column = (dot.at.clamp(0.0, 1.0) * last).round() as u16;
-                put(buf, At { width: 1, ..at.after(column) }, sign, theme.tone(tone));
+                put(buf, At { width: 1, ..at.after(here) }, sign, theme.tone(tone));
             }
         }
     }

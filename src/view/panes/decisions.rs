@@ -78,7 +78,7 @@ pub(super) fn latest(data: &dyn Data, most: usize) -> Vec<Decision> {
                 request: request_name(facts),
                 ended: facts.state != State::InFlight,
                 phase: leg.phase,
-                selection: selection.clone(),
+                selection: (**selection).clone(),
                 candidates,
                 term,
             });
@@ -187,10 +187,8 @@ pub(super) fn table(latest: &[Decision], seen: &Seen<'_>, chosen: Option<&Decisi
             ]
         })
         .collect();
-    Block::table(1, &TITLES, rows).titled(format!(
-        "latest decisions   ◉ chosen, best  ● chosen  ○ best  • other   axis 0 to {}",
-        format::cost(most)
-    ))
+    Block::table(1, &TITLES, rows)
+        .titled(format!("latest decisions  ◉ chosen, best  ● chosen  ○ best  • other · 0 to {}", format::cost(most)))
 }
 
 /// The next of 1, 2, 5, 10 … that is no less.

@@ -113,7 +113,10 @@ impl Depth {
                 Bar {
                     value: deepest.map(|(depth, _)| depth),
                     label: format::clock(from),
-                    tone: deepest.map_or(Tone::Queue, |(_, pool)| Tone::of_phase(pool)),
+                    tone: match deepest {
+                        Some((_, pool)) if pool != Phase::Unknown => Tone::of_phase(pool),
+                        _ => Tone::Queue,
+                    },
                     term: deepest.filter(|(depth, _)| *depth > 0).map(|_| entered(pool, from, to)),
                 }
             })

@@ -38,8 +38,8 @@ pub(super) fn pane(data: &dyn Data, room: Room, cursor: Option<&str>) -> Pane {
     if !room.zoomed {
         return Pane::one(summary, vec![plot, best, filtered, share]);
     }
-    // Half of the rows for the decisions, one each.
-    let most = usize::from(room.rows.saturating_sub(6)).clamp(4, 60);
+    // A row for each decision, and below them the candidates of one.
+    let most = usize::from(room.rows.saturating_sub(10)).clamp(4, 60);
     let latest = decisions::latest(data, most);
     let left = vec![
         plot.titled("margins"),

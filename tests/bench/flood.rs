@@ -1,0 +1,143 @@
+//! A small `--max-memory` under too much: 3 million spans in 300 k requests, one trace of 500 k spans, 200 k orphans. How
+//! far resident memory goes beyond the limit, how late a key is answered meanwhile, whether the counts add up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use parking_lot::FairMutex;
+use prost::Message;
+use reqtop::pipeline;
+use reqtop::source::intake::{Bounds, Intake, Payload, Signal, channel};
+use reqtop::store::{Limits, Store};
+use reqtop::tui::Shared;
+use reqtop::tui::app::{App, Event};
+use reqtop::tui::theme::Theme;
+use reqtop::view::header::Vitals;
+
+use crate::load::{capture, fresh, messages};
+use crate::screen::{Nobody, now_ns};
+use crate::{Line, counting, quantile, within};
+
+const LIMIT: usize = 256 << 20;
+const SPANS: u64 = 3_000_000;
+const HUGE: usize = 500_000;
+const ORPHANS: usize = 200_000;
+
+/// One span after another out of the captures, changed by `change`, in messages of 500.
+fn send(
+    intake: &Intake,
+    pattern: &[ExportTraceServiceRequest],
+    count: usize,
+    change: impl Fn(u64, &mut opentelemetry_proto::tonic::trace::v1::Span),
+) {
+    let mut sent = 0u64;
+    let mut copy = 0;
+    while (sent as usize) < count {
+        copy += 1;
+        for mut request in fresh(pattern, 0x4000_0000 + copy) {
+            for span in request
+                .resource_spans
+                .iter_mut()
+                .flat_map(|resource| &mut resource.scope_spans)
+                .flat_map(|scope| &mut scope.spans)
+            {
+                sent += 1;
+                change(sent, span);
+            }
+            intake.offer_blocking(Payload::otlp(Signal::Traces, request.encode_to_vec())).unwrap();
+            if sent as usize >= count {
+                return;
+            }
+        }
+    }
+}
+
+pub fn lines() -> Vec<Line> {
+    let pattern = capture("dev-sim");
+    let before = counting::resident();
+    let store = Arc::new(FairMutex::new(Store::new(Limits { memory: LIMIT, ..Limits::default() })));
+    let shared = Arc::new(Shared::new(Arc::clone(&store), Vitals::default()));
+    let (intake, outlet) = channel(Bounds::default());
+    let told = Arc::clone(&shared);
+    let writer = pipeline::start(outlet, Arc::clone(&store), Arc::new(now_ns), move || told.changed()).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let typist = {
+        let (shared, done) = (Arc::clone(&shared), Arc::clone(&done));
+        std::thread::spawn(move || {
+            let clock = now_ns;
+            let mut app = App::new(&*shared, Theme::named("terminal").unwrap(), &clock);
+            let mut times = Vec::new();
+            let mut highest = 0;
+            while !done.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                app.press(&Event::Key(KeyEvent::new(KeyCode::Char('j'), KeyModifiers::NONE)), &mut Nobody);
+                app.frame(160, 50);
+                times.push(begun.elapsed());
+                highest = highest.max(counting::resident());
+                std::thread::sleep(Duration::from_millis(40));
+            }
+            (times, highest)
+        })
+    };
+    let mut copy = 0;
+    while store.lock().counts().spans_received < SPANS {
+        copy += 1;
+        for message in messages(&pattern, copy) {
+            intake.offer_blocking(Payload::otlp(Signal::Traces, message)).unwrap();
+        }
+    }
+    let after_requests = counting::resident();
+    send(&intake, &pattern, HUGE, |number, span| {
+        span.trace_id = vec![0xab; 16];
+        span.span_id = number.to_be_bytes().to_vec();
+        span.parent_span_id = if number > 1 { (number / 2).to_be_bytes().to_vec() } else { Vec::new() };
+        span.attributes.retain(|attribute| !attribute.key.contains("request"));
+    });
+    let after_huge = counting::resident();
+    send(&intake, &pattern, ORPHANS, |number, span| {
+        let id = [[0xcd; 8], number.to_be_bytes()].concat();
+        span.trace_id = id;
+        span.parent_span_id = vec![0xef; 8];
+        span.attributes.retain(|attribute| !attribute.key.contains("request"));
+    });
+    drop(intake);
+    writer.join().unwrap();
+    done.store(true, Ordering::Relaxed);
+    let (mut times, highest) = typist.join().unwrap();
+    let store = store.lock();
+    let counts = store.counts();
+    assert_eq!(
+        counts.spans_received,
+        counts.spans_kept + counts.spans_duplicate + counts.spans_refused + counts.spans_shed
+    );
+    assert_eq!(counts.spans_kept, counts.spans_evicted + store.spans().count() as u64);
+    assert!(store.memory() <= LIMIT);
+    let mib = |bytes: usize| bytes.saturating_sub(before) >> 20;
+    eprintln!(
+        "flood: resident beyond the start: after the requests {} MiB, after the huge trace {} MiB, highest {} MiB; accounted {} MiB; shed {}",
+        mib(after_requests),
+        mib(after_huge),
+        mib(highest),
+        store.memory() >> 20,
+        counts.spans_shed
+    );
+    vec![
+        Line {
+            name: "flood: highest resident memory".into(),
+            measured: format!("{} MiB", mib(highest)),
+            reference: format!("--max-memory {} MiB", LIMIT >> 20),
+            ratio: highest.saturating_sub(before) as f64 / LIMIT as f64,
+            budget: 1.4,
+            stretch: 1.15,
+        },
+        within(
+            "flood: slowest key to frame",
+            quantile(&mut times, 1.0),
+            Duration::from_millis(300),
+            Duration::from_millis(100),
+        ),
+    ]
+}
