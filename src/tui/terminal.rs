@@ -117,6 +117,9 @@ impl Host for Terminal {
     }
 
     fn retake(&mut self) -> io::Result<()> {
+        // A shell sets its own modes when a job is stopped (SIGSTOP gives no chance to do it first). Raw mode counts as on
+        // until it is turned off by name; only then is it turned on in fact.
+        terminal::disable_raw_mode()?;
         take()
     }
 

@@ -10,6 +10,10 @@ use unicode_width::UnicodeWidthStr;
 use crate::tui::theme::Theme;
 use crate::view::Piece;
 
+/// The longest grapheme that is drawn as it is, bytes; families and flags need less. A text may hold one of a megabyte,
+/// of marks upon marks, which would be written whole into one column.
+const LONGEST: usize = 64;
+
 /// What is drawn for a grapheme; `None` when it has nothing to show.
 fn sign(grapheme: &str) -> Option<(&str, u16)> {
     let mut chars = grapheme.chars();
@@ -17,7 +21,9 @@ fn sign(grapheme: &str) -> Option<(&str, u16)> {
         ('\n' | '\r', _) => "␊",
         ('\t', None) => "␉",
         (c, None) if c.is_control() => "\u{fffd}",
-        _ => grapheme,
+        _ if grapheme.len() > LONGEST => "\u{fffd}",
+        // A terminal would take the next column's sign for the missing half.
+        _ => grapheme.trim_end_matches('\u{200d}'),
     };
     match shown.width() {
         0 => None,
@@ -166,6 +172,13 @@ mod tests {
             x += buf[(x, 0)].symbol().width().max(1) as u16;
         }
         (out, used)
+    }
+
+    #[test]
+    fn what_a_terminal_would_join_or_choke_on_is_not_drawn() {
+        assert_eq!(drawn("👩\u{200d}x", 4).0.replace(' ', ""), "👩x|");
+        assert_eq!(drawn(&format!("e{}x", "\u{301}".repeat(60_000)), 3), ("\u{fffd}x |".to_owned(), 2));
+        assert_eq!(width(&"👩\u{200d}".repeat(30_000)), 1);
     }
 
     #[test]
