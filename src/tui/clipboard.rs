@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 /// Terminals take about this many bytes of base64; more is dropped without a word.
 const MOST: usize = 74_994;
 
-/// What to write to the terminal to copy `text`; inside tmux, wrapped so that tmux passes it on.
+/// What to write to the terminal to copy `text`. Inside tmux both as it is, which tmux takes when `set-clipboard` is on, and
+/// wrapped, which it passes on when `allow-passthrough` is on (off by default since 3.3); either alone is often dropped.
 ///
 /// # Errors
 /// A sentence for the screen when the text is longer than terminals take.
@@ -21,7 +22,7 @@ pub fn sequence(text: &str, in_tmux: bool) -> Result<String, String> {
         ));
     }
     let plain = format!("\x1b]52;c;{encoded}\x07");
-    Ok(if in_tmux { format!("\x1bPtmux;{}\x1b\\", plain.replace('\x1b', "\x1b\x1b")) } else { plain })
+    Ok(if in_tmux { format!("{plain}\x1bPtmux;{}\x1b\\", plain.replace('\x1b', "\x1b\x1b")) } else { plain })
 }
 
 /// How it was sent, for the screen.
@@ -36,7 +37,7 @@ mod tests {
     #[test]
     fn the_sequence_is_wrapped_for_tmux() {
         assert_eq!(sequence("id", false).unwrap(), "\x1b]52;c;aWQ=\x07");
-        assert_eq!(sequence("id", true).unwrap(), "\x1bPtmux;\x1b\x1b]52;c;aWQ=\x07\x1b\\");
+        assert_eq!(sequence("id", true).unwrap(), "\x1b]52;c;aWQ=\x07\x1bPtmux;\x1b\x1b]52;c;aWQ=\x07\x1b\\");
         assert!(sequence(&"x".repeat(100_000), false).unwrap_err().contains("97.7 KiB"));
     }
 }

@@ -24,6 +24,14 @@ pub(super) struct Bad {
     expected: &'static str,
 }
 
+impl Bad {
+    /// A message of almost nothing but empty parts.
+    #[cold]
+    pub fn hollow(message: &'static str) -> Self {
+        Self { message, field: 0, expected: "parts of eight bytes or more on average, found mostly empty ones" }
+    }
+}
+
 impl From<Bad> for String {
     fn from(bad: Bad) -> Self {
         let Bad { message, field, expected } = bad;

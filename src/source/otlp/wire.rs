@@ -38,7 +38,7 @@ pub fn decode<'a>(signal: Signal, bytes: &'a [u8], batch: &mut Batch<'a>) -> Res
 pub fn traces<'a>(bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), String> {
     batch.spans.reserve(bytes.len() / SPAN_BYTES + 1);
     batch.attrs.reserve(bytes.len() / ATTRIBUTE_BYTES + 1);
-    let mut spans = Spans { batch, events: Vec::new(), links: Vec::new() };
+    let mut spans = Spans { batch, events: Vec::new(), links: Vec::new(), most: 64 + bytes.len() / BYTES_A_PART };
     let mut walk = Walk::over("ExportTraceServiceRequest", bytes);
     while let Some(tag) = walk.tag()? {
         match tag {
@@ -112,12 +112,28 @@ struct Spans<'a, 'b> {
     batch: &'b mut Batch<'a>,
     events: Vec<&'a [u8]>,
     links: Vec<&'a [u8]>,
+    /// How many parts the message may have; see [`BYTES_A_PART`].
+    most: usize,
 }
 
+/// The fewest bytes a part (attribute, event, link, scope, resource) takes in a message that means something, on average.
+/// One of nothing but empty parts, two bytes each, would take forty times its size in memory; one that reopens a resource
+/// again and again, without limit.
+const BYTES_A_PART: usize = 8;
+
 impl<'a> Spans<'a, '_> {
+    /// Whether the parts, with those still `to_come`, are no more than a message of this size can have.
+    #[inline]
+    fn fits(&self, message: &'static str, to_come: usize) -> Result<(), Bad> {
+        let Batch { resources, scopes, attrs, events, links, .. } = &*self.batch;
+        let kept = resources.len() + scopes.len() + attrs.len() + events.len() + links.len();
+        if kept + to_come <= self.most { Ok(()) } else { Err(Bad::hollow(message)) }
+    }
+
     fn resource_spans(&mut self, bytes: &'a [u8]) -> Result<(), Bad> {
         let index = self.batch.resources.len();
         self.batch.resources.push(ResourceIn::default());
+        self.fits("ResourceSpans", 0)?;
         let mut walk = Walk::over("ResourceSpans", bytes);
         while let Some(tag) = walk.tag()? {
             match tag {
@@ -131,7 +147,7 @@ impl<'a> Spans<'a, '_> {
     }
 
     fn resource(&mut self, index: usize, bytes: &'a [u8]) -> Result<(), Bad> {
-        let from = self.reopen(self.batch.resources[index].attrs.clone());
+        let from = self.reopen(self.batch.resources[index].attrs.clone())?;
         let mut walk = Walk::over("Resource", bytes);
         while let Some(tag) = walk.tag()? {
             match tag {
@@ -147,6 +163,7 @@ impl<'a> Spans<'a, '_> {
     fn scope_spans(&mut self, resource: u32, bytes: &'a [u8]) -> Result<(), Bad> {
         let index = self.batch.scopes.len();
         self.batch.scopes.push(ScopeIn::default());
+        self.fits("ScopeSpans", 0)?;
         let mut walk = Walk::over("ScopeSpans", bytes);
         while let Some(tag) = walk.tag()? {
             match tag {
@@ -160,7 +177,7 @@ impl<'a> Spans<'a, '_> {
     }
 
     fn scope(&mut self, index: usize, bytes: &'a [u8]) -> Result<(), Bad> {
-        let from = self.reopen(self.batch.scopes[index].attrs.clone());
+        let from = self.reopen(self.batch.scopes[index].attrs.clone())?;
         let mut walk = Walk::over("InstrumentationScope", bytes);
         while let Some(tag) = walk.tag()? {
             match tag {
@@ -222,6 +239,7 @@ impl<'a> Spans<'a, '_> {
             refuse(&mut self.batch.tally, name, trace, id, parent);
             return Ok(());
         };
+        self.fits("Span", self.events.len() + self.links.len())?;
         let events = self.batch.events.len() as u32;
         for index in 0..self.events.len() {
             self.event(self.events[index])?;
@@ -296,10 +314,11 @@ impl<'a> Spans<'a, '_> {
 
     /// Where a message's attributes start; those of an earlier part of the same message (protobuf allows one to come
     /// in pieces) are brought along, so that the range stays one piece.
-    fn reopen(&mut self, earlier: Slice) -> usize {
+    fn reopen(&mut self, earlier: Slice) -> Result<usize, Bad> {
         let from = self.batch.attrs.len();
         self.batch.attrs.extend_from_within(earlier.start as usize..earlier.end as usize);
-        from
+        self.fits("Resource", 0)?;
+        Ok(from)
     }
 }
 
