@@ -18,7 +18,7 @@ pub const NONE: u32 = u32::MAX;
 struct Entry {
     bytes: Box<[u8]>,
     refs: u32,
-    hash: u32,
+    hash: [u8; 3],
     field: Field,
 }
 
@@ -37,8 +37,9 @@ const OVERHEAD: usize = size_of::<Entry>() * 4 / 3 + entry::<u32>();
 
 impl Interner {
     #[inline]
-    fn hash(&self, bytes: &[u8]) -> u32 {
-        (self.state.hash_one(bytes) >> 16) as u32
+    fn hash(&self, bytes: &[u8]) -> [u8; 3] {
+        let [_, _, a, b, c, ..] = self.state.hash_one(bytes).to_le_bytes();
+        [a, b, c]
     }
 
     /// The number of these bytes, when they are kept already. Adds no reference.
@@ -138,8 +139,8 @@ impl Interner {
 
 /// The table takes its control bits from the top and its position from the bottom of 64.
 #[inline]
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+fn spread([a, b, c]: [u8; 3]) -> u64 {
+    u64::from(u32::from_le_bytes([a, b, c, 0])).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]
