@@ -486,13 +486,13 @@ impl Finder<'_> {
 
     /// The piece of the whole attribute, and whether it was never seen before.
     fn whole(&mut self, raw: &[u8]) -> (u32, bool) {
-        if let Some(piece) = self.attrs.find(raw) {
-            return (piece, false);
-        }
-        let clean = packed::clean(raw);
-        *self.cleaned += u64::from(*clean != *raw);
-        let known = self.attrs.find(&clean);
-        (known.unwrap_or_else(|| self.attrs.keep(&clean, || field_of(&clean))), known.is_none())
+        let cleaned = &mut *self.cleaned;
+        let clean = |raw| {
+            let clean = packed::clean(raw);
+            *cleaned += u64::from(*clean != *raw);
+            clean
+        };
+        self.attrs.keep_clean(raw, clean, field_of)
     }
 }
 
