@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Sign, Tally};
 use super::values::Values;
+use super::{Sign, Tally};
 use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::{Outcome, Phase};

@@ -59,6 +59,8 @@ pub struct Live {
 
 /// When a filtered or sorted list that was left behind is looked at again.
 const CATCH_UP: Duration = Duration::from_millis(250);
+/// When a new filter is asked of further requests: with the next frame.
+const ASK_ON: Duration = Duration::from_millis(33);
 
 /// Where the parts of the screen are.
 struct Areas {
@@ -302,7 +304,10 @@ impl Layer for Live {
             Some(..3_600_000_000_000) => Some(Duration::from_secs(60)),
             _ => None,
         };
-        let behind = self.index.is_behind(data).then_some(CATCH_UP);
+        let behind = match (self.index.is_asking(), self.index.is_behind(data)) {
+            (true, _) => Some(ASK_ON),
+            (false, behind) => behind.then_some(CATCH_UP),
+        };
         self.stays_right = [ages, behind, panes_stay_right(scene)].into_iter().flatten().min();
         self.outcomes = crate::view::outcomes::outcomes(&data.standing(), data.checked().violations());
         let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading) {
