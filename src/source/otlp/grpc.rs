@@ -19,10 +19,14 @@ use tonic::{Code, Status};
 use crate::source::intake::{Payload, Refusal, Signal};
 use crate::source::notices::Notice;
 
+use super::body::Broken;
 use super::{Shared, answer};
 
 /// How long one export may take, from its head to its answer. A sender that stops in the middle is let go.
 const EXPORT_TIME: Duration = Duration::from_secs(60);
+
+/// The bytes before a message: whether it is compressed, and its length.
+const FRAME: usize = 5;
 
 /// The service of all three signals.
 pub(super) fn router(shared: Arc<Shared>) -> axum::Router {
@@ -53,8 +57,24 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
                 .apply_compression_config(compressions(), EnabledCompressionEncodings::default())
                 .apply_max_message_size_config(Some(shared.max_message), None);
             let export = Export { signal, shared: Arc::clone(&shared) };
-            match tokio::time::timeout(EXPORT_TIME, grpc.unary(export, request)).await {
-                Ok(response) => response,
+            let (head, body) = request.into_parts();
+            let exported = async {
+                // Its room is held until the answer.
+                let whole = shared.room.whole(body, shared.max_message.saturating_add(FRAME)).await?;
+                let request = Request::from_parts(head, Body::from(whole.bytes.clone()));
+                Ok(grpc.unary(export, request).await)
+            };
+            match tokio::time::timeout(EXPORT_TIME, exported).await {
+                Ok(Ok(response)) => response,
+                Ok(Err(Broken::Busy)) => unavailable(answer::BUSY).into_http(),
+                Ok(Err(Broken::TooLarge)) => {
+                    let words =
+                        format!("the message is larger than {} bytes: send smaller batches", shared.max_message);
+                    Status::out_of_range(words).into_http()
+                }
+                Ok(Err(Broken::Early(how))) => {
+                    Status::invalid_argument(format!("the message ended early: {how}")).into_http()
+                }
                 Err(_) => Status::deadline_exceeded("the message did not come within 60 s").into_http(),
             }
         }

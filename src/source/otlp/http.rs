@@ -11,11 +11,11 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::source::intake::{Body as Data, Payload, Refusal, Signal};
 use crate::source::notices::Notice;
 
+use super::body::{Broken, Room, Whole};
 use super::coding::{Coding, Inflate};
 use super::json::{self, Shape};
 use super::{Shared, answer, cors};
@@ -157,7 +157,9 @@ async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -
     };
     let coding = coding(request.headers())?;
     let limit = shared.max_message;
-    let body = body(request, limit).await?;
+    // Its room is held until the answer.
+    let whole = body(&shared.room, request, limit).await?;
+    let body = whole.bytes.clone();
     let large = body.len() >= LARGE;
     let read = move || payload(signal, encoding, coding, body, limit);
     let payload = if large {
@@ -214,15 +216,16 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
     if codings.next().is_some() { Err(unknown("more than once")) } else { Ok(coding) }
 }
 
-async fn body(request: Request, limit: usize) -> Result<Bytes, Refused> {
+async fn body(room: &Room, request: Request, limit: usize) -> Result<Whole, Refused> {
     let told = text(request.headers(), &header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
     if told.is_some_and(|length| length > limit as u64) {
         return Err(too_large(limit));
     }
-    match tokio::time::timeout(BODY_TIME, Limited::new(request.into_body(), limit).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
-        Ok(Err(error)) => Err(malformed(format!("the body ended early: {error}"))),
+    match tokio::time::timeout(BODY_TIME, room.whole(request.into_body(), limit)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(Broken::TooLarge)) => Err(too_large(limit)),
+        Ok(Err(Broken::Busy)) => Err(unavailable(answer::BUSY)),
+        Ok(Err(Broken::Early(how))) => Err(malformed(format!("the body ended early: {how}"))),
         Err(_) => {
             let words = format!("the body did not come within {} s", BODY_TIME.as_secs());
             Err(Refused::new(StatusCode::REQUEST_TIMEOUT, Notice::TooSlow, words))

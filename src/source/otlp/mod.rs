@@ -14,6 +14,7 @@ use super::notices::Notices;
 
 mod answer;
 mod bind;
+mod body;
 mod coding;
 mod cors;
 mod grpc;
@@ -103,7 +104,7 @@ impl Bound {
         shutdown: impl Future<Output = ()>,
     ) -> std::io::Result<()> {
         let Settings { max_message, origins, .. } = self.settings;
-        let shared = Arc::new(Shared { intake, notices, max_message, origins });
+        let shared = Arc::new(Shared { intake, notices, max_message, origins, room: body::Room::new(max_message) });
         let grpc = self.grpc.into_iter().map(|listener| (listener, grpc::router(Arc::clone(&shared))));
         let http = self.http.into_iter().map(|listener| (listener, http::router(Arc::clone(&shared))));
         let (stop, stopped) = watch::channel(());
@@ -131,6 +132,7 @@ struct Shared {
     notices: Notices,
     max_message: usize,
     origins: Vec<String>,
+    room: body::Room,
 }
 
 #[cfg(test)]
