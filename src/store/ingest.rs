@@ -221,7 +221,7 @@ impl Memory {
                     start = old.end as usize;
                     if same { finder.again(old.found) } else { finder.other(old.found, raw) }
                 }
-                None => finder.new(raw),
+                None => finder.keep_new(raw),
             };
             let code = code(&tables.attrs, found, raw);
             hold(&mut tables.attrs, code, &mut rid);
@@ -365,7 +365,7 @@ fn optional_text(texts: &mut Interner, cleaned: &mut u64, bytes: &[u8]) -> Optio
 /// The codes of an event's or link's attributes, held.
 fn codes_of<'a>(attrs: &mut Interner, news: &mut Vec<u8>, cleaned: &mut u64, raw: &[&'a [u8]]) -> Vec<Code<'a>> {
     let mut of = |raw: &&'a [u8]| {
-        let found = Finder { attrs, news, cleaned }.new(raw);
+        let found = Finder { attrs, news, cleaned }.keep_new(raw);
         let code = code(attrs, found, raw);
         hold(attrs, code, &mut NONE.clone());
         if found.form == Form::Piece && found.key != NONE {
@@ -444,10 +444,10 @@ impl Finder<'_> {
         {
             return self.valued(old.key, value, raw);
         }
-        self.new(raw)
+        self.keep_new(raw)
     }
 
-    fn new(&mut self, raw: &[u8]) -> Found {
+    fn keep_new(&mut self, raw: &[u8]) -> Found {
         match key_and_value(raw) {
             Some((key, value)) => {
                 let key = self.attrs.keep(key, || field_of(key));

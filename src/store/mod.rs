@@ -193,6 +193,7 @@ pub struct Store {
     arrived_ns: u64,
     tables: Tables,
     memory: ingest::Memory,
+    #[expect(clippy::vec_box, reason = "a grown list moves pointers, and a free slot is one; traces are large")]
     traces: Vec<Box<Trace>>,
     free_traces: Vec<u32>,
     by_trace: Map<TraceId, u32>,
