@@ -333,6 +333,15 @@ mod tests {
     }
 
     #[test]
+    fn faults_are_named_by_their_table() {
+        let cli = Cli::parse_from(["reqtop", "demo", "--fault", "wrong-best,lost-root", "--fault", ALL_FAULTS]);
+        assert!(matches!(cli.command, Some(Command::Demo(demo)) if demo.fault == ["wrong-best", "lost-root", "all"]));
+        assert!(Cli::try_parse_from(["reqtop", "demo", "--fault", "gremlins"]).is_err());
+        let help = Cli::command().find_subcommand_mut("demo").map(|demo| demo.render_long_help().to_string());
+        assert!(Kind::all().all(|kind| help.as_ref().is_some_and(|help| help.contains(kind.name))));
+    }
+
+    #[test]
     fn sizes_and_times_are_read_with_their_units() {
         assert_eq!((size("512MiB"), size("64k"), size("1.5 gib")), (Ok(512 << 20), Ok(64 << 10), Ok(3 << 29)));
         assert!(size("lots").is_err() && size("5 parsecs").is_err());

@@ -95,3 +95,24 @@ fn faults(names: &[String], mode: Mode, aggregated: bool) -> Result<Vec<&'static
 pub fn filter(text: Option<&str>) -> Result<Option<Query>, String> {
     text.map(|text| Query::parse(text).map_err(|error| format!("--filter: {error}"))).transpose()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_told_in_a_mode_and_shape_that_can() {
+        let ask = |names: &[&str], mode, aggregated| {
+            faults(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), mode, aggregated)
+        };
+        let names = |kinds: Result<Vec<&Kind>, String>| kinds.unwrap().iter().map(|kind| kind.name).collect::<Vec<_>>();
+        assert_eq!(
+            names(ask(&["wrong-best", "lost-root", "wrong-best"], Mode::Core, true)),
+            ["lost-root", "wrong-best"]
+        );
+        let all = names(ask(&[cli::ALL_FAULTS], Mode::Core, true));
+        assert!(all.contains(&"core-with-candidates") && !all.contains(&"lost-prefill") && all.len() > 40);
+        assert!(ask(&["core-with-candidates"], Mode::Investigation, true).unwrap_err().contains("--mode core"));
+        assert!(ask(&["lost-prefill"], Mode::Core, true).unwrap_err().contains("two pools"));
+    }
+}

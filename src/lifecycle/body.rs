@@ -7,7 +7,7 @@
 //! Layout, all numbers varints: `has` bits; for each bit set: status code, status message, trace state, flags, the three
 //! dropped counts; attributes (count, codes); for their bits: events (count, each: time, name, dropped, attributes) and
 //! links (count, each: trace id, span id, trace state, flags, dropped, attributes). A code is `piece << 1`, or
-//! `key piece << 2 | 1` followed by the integer in zigzag form, or `key piece << 2 | 3` followed by a text's length and bytes.
+//! `key piece << 3 | 1` followed by an integer in zigzag form, `| 3` by a text's length and bytes, `| 5` by a value piece.
 
 use super::catalogue::Field;
 use super::packed::{self, Value};
@@ -48,13 +48,15 @@ pub enum Code<'a> {
     Int(u32, i64),
     /// A key kept as a piece, with a text in place.
     Text(u32, &'a str),
+    /// Key and value kept as pieces of their own: ids, which come under several keys.
+    Keyed(u32, u32),
 }
 
 impl Code<'_> {
-    /// The piece it points to.
+    /// The piece that tells its key.
     #[inline]
     pub fn piece(self) -> u32 {
-        let (Self::Piece(piece) | Self::Int(piece, _) | Self::Text(piece, _)) = self;
+        let (Self::Piece(piece) | Self::Int(piece, _) | Self::Text(piece, _) | Self::Keyed(piece, _)) = self;
         piece
     }
 }
@@ -125,13 +127,17 @@ impl Writer<'_> {
         match code {
             Code::Piece(piece) => self.number(u64::from(piece) << 1),
             Code::Int(key, value) => {
-                self.number((u64::from(key) << 2) | 1);
+                self.number((u64::from(key) << 3) | 1);
                 self.number(zigzag(value));
             }
             Code::Text(key, text) => {
-                self.number((u64::from(key) << 2) | 3);
+                self.number((u64::from(key) << 3) | 3);
                 self.number(text.len() as u64);
                 self.0.extend_from_slice(text.as_bytes());
+            }
+            Code::Keyed(key, value) => {
+                self.number((u64::from(key) << 3) | 5);
+                self.number(u64::from(value));
             }
         }
     }
@@ -238,30 +244,36 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn code(&mut self) -> Code<'a> {
         let code = self.number();
-        match code & 3 {
-            1 => Code::Int((code >> 2) as u32, unzigzag(self.number())),
-            3 => Code::Text((code >> 2) as u32, std::str::from_utf8(self.bytes()).unwrap_or("")),
+        let key = (code >> 3) as u32;
+        match code & 7 {
+            1 => Code::Int(key, unzigzag(self.number())),
+            3 => Code::Text(key, std::str::from_utf8(self.bytes()).unwrap_or("")),
+            5 => Code::Keyed(key, self.number() as u32),
             _ => Code::Piece((code >> 1) as u32),
         }
     }
 
-    /// The piece of the next attribute code, moving past it.
+    /// The pieces of the next attribute code, moving past it.
     #[inline]
-    pub fn skip(&mut self) -> u32 {
+    pub fn skip(&mut self) -> (u32, Option<u32>) {
         let code = self.number();
-        match code & 3 {
+        let key = (code >> 3) as u32;
+        match code & 7 {
             1 => _ = self.number(),
             3 => _ = self.bytes(),
-            _ => return (code >> 1) as u32,
+            5 => return (key, Some(self.number() as u32)),
+            _ => return ((code >> 1) as u32, None),
         }
-        (code >> 2) as u32
+        (key, None)
     }
 
     /// Every piece of the body, for whoever counts references: attribute pieces to `attr`, text pieces to `text`.
     pub fn pieces(mut self, mut attr: impl FnMut(u32), mut text: impl FnMut(u32)) {
         let mut attrs = |reader: &mut Self| {
             for _ in 0..reader.count() {
-                attr(reader.skip());
+                let (piece, value) = reader.skip();
+                attr(piece);
+                value.into_iter().for_each(&mut attr);
             }
         };
         let (head, events, links) = self.head();
@@ -329,6 +341,7 @@ impl<'a> Iterator for Attrs<'a> {
             Code::Piece(piece) => self.pieces.attr(piece),
             Code::Int(key, value) => Attr { value: Value::Int(value), ..self.pieces.attr(key) },
             Code::Text(key, text) => Attr { value: Value::Str(text), ..self.pieces.attr(key) },
+            Code::Keyed(key, value) => Attr { value: self.pieces.value(value), ..self.pieces.attr(key) },
         })
     }
 }
@@ -350,6 +363,7 @@ impl<'a> Unread<'a> {
             Code::Piece(piece) => self.pieces.value(piece),
             Code::Int(_, value) => Value::Int(value),
             Code::Text(_, text) => Value::Str(text),
+            Code::Keyed(_, value) => self.pieces.value(value),
         }
     }
 }
@@ -504,7 +518,7 @@ mod tests {
             Head { status_code: -2, status_message: Some(1), trace_state: Some(2), flags: 257, dropped: [7, 0, 1] };
         let mut writer = Writer(&mut bytes);
         writer.head(&head, true, true);
-        writer.attrs(&[Code::Piece(0), Code::Int(1, -5), Code::Text(2, "in place")]);
+        writer.attrs(&[Code::Piece(0), Code::Int(1, -5), Code::Text(2, "in place"), Code::Keyed(0, 1)]);
         writer.count(1);
         writer.event(-10, 0, 3, &[Code::Piece(2)]);
         writer.count(2);
@@ -515,9 +529,12 @@ mod tests {
         assert_eq!(body.head(), head);
         assert_eq!((body.status_message(), body.trace_state()), ("one", "two"));
         let attrs: Vec<_> = body.attrs().map(|attr| (attr.key, attr.value)).collect();
-        assert_eq!(attrs, [("a", Value::Str("v")), ("b", Value::Int(-5)), ("c", Value::Str("in place"))]);
+        assert_eq!(
+            attrs,
+            [("a", Value::Str("v")), ("b", Value::Int(-5)), ("c", Value::Str("in place")), ("a", Value::Str("v"))]
+        );
         let values: Vec<_> = body.attrs().unread().map(super::Unread::value).collect();
-        assert_eq!(values, [Value::Str("v"), Value::Int(-5), Value::Str("in place")]);
+        assert_eq!(values, [Value::Str("v"), Value::Int(-5), Value::Str("in place"), Value::Str("v")]);
         let events = body.events();
         assert_eq!((events.len(), events[0].offset_ns, events[0].name, events[0].dropped), (1, -10, "zero", 3));
         assert_eq!(events[0].attrs.map(|attr| attr.key).collect::<Vec<_>>(), ["c"]);
@@ -528,6 +545,6 @@ mod tests {
 
         let (mut attrs, mut texts) = (Vec::new(), Vec::new());
         Reader::new(&bytes).pieces(|piece| attrs.push(piece), |piece| texts.push(piece));
-        assert_eq!((attrs, texts), (vec![0, 1, 2, 2, 0], vec![1, 2, 0, 0]));
+        assert_eq!((attrs, texts), (vec![0, 1, 2, 0, 1, 2, 0], vec![1, 2, 0, 0]));
     }
 }

@@ -178,7 +178,16 @@ fn read_any(attribute: &[u8]) -> (&str, Value<'_>) {
 
 /// The value of one packed attribute, as [`read`] gives it, without a look at its key.
 pub fn value(attribute: &[u8]) -> Value<'_> {
-    if let Some((_, text)) = usual(attribute) {
+    let text = match attribute {
+        // A value alone, kept apart from its key.
+        [0x12, outer @ 0..=0x7f, 0x0a, inner, text @ ..]
+            if usize::from(*inner) == text.len() && usize::from(*outer) == text.len() + 2 =>
+        {
+            Some(text)
+        }
+        _ => usual(attribute).map(|(_, text)| text),
+    };
+    if let Some(text) = text {
         return str_or_bytes(text);
     }
     let mut value = Value::Empty;

@@ -273,7 +273,7 @@ impl Store {
 
 fn view<'a>(
     tables: &'a super::Tables,
-    traces: &'a [super::trace::Trace],
+    traces: &'a [Box<super::trace::Trace>],
     key: RequestKey,
     request: &'a Request,
 ) -> RequestView<'a> {

@@ -74,7 +74,7 @@ impl Store {
 
     /// Gives back everything a trace holds.
     fn free_trace(&mut self, slot: usize) {
-        let trace = std::mem::replace(&mut self.traces[slot], Trace::new(TraceId([0; 16])));
+        let trace = std::mem::replace(&mut *self.traces[slot], Trace::new(TraceId([0; 16])));
         let rows = trace.rows();
         for (at, row) in rows.iter().enumerate() {
             release(&mut self.tables, row, trace.body(&rows, at));

@@ -32,25 +32,35 @@ struct Predecessor {
 struct Place {
     /// Where it ends in [`Predecessor::raw`].
     end: u32,
-    piece: u32,
-    form: Form,
-    /// How often this place has brought a text never seen before, halved whenever it brings a known one.
-    news: u8,
+    found: Found,
 }
 
-/// How an attribute was written.
+/// How an attribute is written.
+#[derive(Clone, Copy)]
+struct Found {
+    /// The piece of its key; [`NONE`] when it is not in the usual form.
+    key: u32,
+    /// The piece of the whole of it, or of its value; [`NONE`] when the value is written in place.
+    piece: u32,
+    form: Form,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Piece,
     Int,
     Text,
+    Keyed,
 }
 
-/// From how many spans on with a text never seen before the texts of a place are taken for measured ones, which
+/// From how many texts never seen before on the texts of a key are taken for measured ones, which
 /// are not worth a piece: a piece costs about a hundred bytes beside its text.
 const MEASURED: u8 = 8;
 
-/// The longest text that is written in place.
+/// Keys whose pieces have a greater number than this are not watched for measured texts.
+const MOST_KEYS: usize = 1 << 16;
+
+/// The longest text that is written in place, or apart from its key.
 const LONGEST: usize = 64;
 
 /// What a predecessor's buffers may have to spare, bytes; they are swapped from span to span.
@@ -92,6 +102,8 @@ pub struct Memory {
     last_name: usize,
     raw: Vec<u8>,
     places: Vec<Place>,
+    /// How many texts never seen before each key has brought, halved whenever it brings a known one; by key piece.
+    news: Vec<u8>,
     contexts: Vec<u32>,
 }
 
@@ -202,38 +214,32 @@ impl Memory {
         writer.count(attrs.len());
         for (index, raw) in attrs.iter().enumerate() {
             let old = before.places.get(index).copied();
-            let (code, news) = match old {
+            let mut finder = Finder { attrs: &mut tables.attrs, news: &mut self.news, cleaned };
+            let found = match old {
                 Some(old) => {
                     let same = before.raw[start..old.end as usize] == **raw;
                     start = old.end as usize;
-                    if same {
-                        (again(&tables.attrs, old, raw), old.news / 2)
-                    } else {
-                        other(&mut tables.attrs, cleaned, old, raw)
-                    }
+                    if same { finder.again(old.found) } else { finder.other(old.found, raw) }
                 }
-                None => (new(&mut tables.attrs, cleaned, raw).0, 0),
+                None => finder.new(raw),
             };
-            let piece = code.piece();
-            if tables.attrs.hold(piece) == Field::RequestId {
-                rid = piece;
-            }
-            // The predecessor holds its pieces too: without that a number could be used again under it.
-            if old.is_none_or(|old| old.piece != piece) {
-                tables.attrs.hold(piece);
-                old.into_iter().for_each(|old| tables.attrs.release(old.piece));
-            }
-            let form = match code {
-                Code::Piece(_) => Form::Piece,
-                Code::Int(..) => Form::Int,
-                Code::Text(..) => Form::Text,
-            };
+            let code = code(&tables.attrs, found, raw);
+            hold(&mut tables.attrs, code, &mut rid);
             writer.attr(code);
+            // The predecessor holds its pieces too: without that a number could be used again under it.
+            let of_old = old.map_or([NONE; 2], |old| [old.found.key, old.found.piece]);
+            for (piece, old) in [found.key, found.piece].into_iter().zip(of_old) {
+                if piece != old {
+                    hold_one(&mut tables.attrs, piece);
+                    release_one(&mut tables.attrs, old);
+                }
+            }
             self.raw.extend_from_slice(raw);
-            self.places.push(Place { end: self.raw.len() as u32, piece, form, news });
+            self.places.push(Place { end: self.raw.len() as u32, found });
         }
         for place in before.places.iter().skip(self.places.len()) {
-            tables.attrs.release(place.piece);
+            release_one(&mut tables.attrs, place.found.key);
+            release_one(&mut tables.attrs, place.found.piece);
         }
         std::mem::swap(&mut before.raw, &mut self.raw);
         std::mem::swap(&mut before.places, &mut self.places);
@@ -245,7 +251,7 @@ impl Memory {
             for event in events {
                 let name = tables.keep_text(cleaned, event.name);
                 tables.texts.hold(name);
-                let codes = codes_of(&mut tables.attrs, cleaned, batch.attrs(&event.attrs));
+                let codes = codes_of(&mut tables.attrs, &mut self.news, cleaned, batch.attrs(&event.attrs));
                 writer.event(event.time_ns.wrapping_sub(span.start_ns) as i64, name, event.dropped, &codes);
             }
         }
@@ -253,7 +259,7 @@ impl Memory {
             writer.count(links.len());
             for link in links {
                 let state = optional_text(&mut tables.texts, cleaned, link.trace_state);
-                let codes = codes_of(&mut tables.attrs, cleaned, batch.attrs(&link.attrs));
+                let codes = codes_of(&mut tables.attrs, &mut self.news, cleaned, batch.attrs(&link.attrs));
                 writer.link(link.trace, link.span, state, link.flags, link.dropped, &codes);
             }
         }
@@ -318,7 +324,8 @@ impl Memory {
         for name in self.names.drain(..) {
             tables.texts.release(name.piece);
             for place in name.before.places {
-                tables.attrs.release(place.piece);
+                release_one(&mut tables.attrs, place.found.key);
+                release_one(&mut tables.attrs, place.found.piece);
             }
         }
         (self.last_name, self.held) = (0, 0);
@@ -355,88 +362,143 @@ fn optional_text(texts: &mut Interner, cleaned: &mut u64, bytes: &[u8]) -> Optio
     })
 }
 
-/// The codes of an event's or link's attributes, held. Their numbers are measured ones, so they are written in place.
-fn codes_of<'a>(attrs: &mut Interner, cleaned: &mut u64, raw: &[&'a [u8]]) -> Vec<Code<'a>> {
-    let code = |raw: &&'a [u8]| {
-        let measured = key_and_value(raw)
-            .and_then(|(key, value)| Some((key, text_value(value)?)))
-            .filter(|(_, text)| text.bytes().any(|byte| byte == b'.') && text.parse::<f64>().is_ok());
-        let code = match measured {
-            Some((key, text)) => Code::Text(key_piece(attrs, key), text),
-            None => new(attrs, cleaned, raw).0,
-        };
-        attrs.hold(code.piece());
+/// The codes of an event's or link's attributes, held.
+fn codes_of<'a>(attrs: &mut Interner, news: &mut Vec<u8>, cleaned: &mut u64, raw: &[&'a [u8]]) -> Vec<Code<'a>> {
+    let mut of = |raw: &&'a [u8]| {
+        let found = Finder { attrs, news, cleaned }.new(raw);
+        let code = code(attrs, found, raw);
+        hold(attrs, code, &mut NONE.clone());
+        if found.form == Form::Piece && found.key != NONE {
+            attrs.drop_unheld(found.key);
+        }
         code
     };
-    raw.iter().map(code).collect()
+    raw.iter().map(&mut of).collect()
 }
 
-/// The code of an attribute that is byte for byte that of the predecessor.
+/// What is written for an attribute that was found like this.
 #[inline]
-fn again<'a>(attrs: &Interner, old: Place, raw: &'a [u8]) -> Code<'a> {
-    let value = || raw.get(attrs.get(old.piece).len()..).unwrap_or(&[]);
-    match old.form {
-        Form::Piece => Code::Piece(old.piece),
-        Form::Int => int_value(value()).map_or(Code::Piece(old.piece), |number| Code::Int(old.piece, number)),
-        Form::Text => text_value(value()).map_or(Code::Piece(old.piece), |text| Code::Text(old.piece, text)),
+fn code<'a>(attrs: &Interner, found: Found, raw: &'a [u8]) -> Code<'a> {
+    let Found { key, piece, form } = found;
+    let value = || raw.get(attrs.get(key).len()..).unwrap_or(&[]);
+    match form {
+        Form::Piece => Code::Piece(piece),
+        Form::Keyed => Code::Keyed(key, piece),
+        Form::Int => Code::Int(key, int_value(value()).unwrap_or(0)),
+        Form::Text => Code::Text(key, text_value(value()).unwrap_or("")),
     }
 }
 
-/// The code of an attribute that differs from its predecessor, and how often in turn that was news.
+/// Holds what a code points to; notes the piece of a request's id.
 #[inline]
-fn other<'a>(attrs: &mut Interner, cleaned: &mut u64, old: Place, raw: &'a [u8]) -> (Code<'a>, u8) {
-    if old.form != Form::Piece
-        && let Some(value) = raw.strip_prefix(attrs.get(old.piece))
-    {
-        // The same key with another value: the usual way in which what is measured differs.
-        match old.form {
-            Form::Int => {
-                if let Some(number) = int_value(value) {
-                    return (Code::Int(old.piece, number), 0);
-                }
-            }
-            _ => {
-                if let Some(text) = text_value(value).filter(|_| old.news >= MEASURED) {
-                    return (Code::Text(old.piece, text), old.news.saturating_add(1));
-                }
+fn hold(attrs: &mut Interner, code: Code<'_>, rid: &mut u32) {
+    let is_rid = attrs.hold(code.piece()) == Field::RequestId;
+    match code {
+        Code::Keyed(_, value) => {
+            attrs.hold(value);
+            if is_rid {
+                *rid = value;
             }
         }
+        Code::Piece(piece) if is_rid => *rid = piece,
+        _ => {}
     }
-    let (code, is_new) = new(attrs, cleaned, raw);
-    let news = if is_new { old.news.saturating_add(1) } else { old.news / 2 };
-    if news >= MEASURED
-        && let Code::Piece(piece) = code
-        && !names_a_request(attrs.field(piece))
-        && let Some((key, value)) = key_and_value(raw)
-        && let Some(text) = text_value(value)
-    {
-        // From the next span on: this one's piece is made already.
-        let key = key_piece(attrs, key);
-        attrs.drop_unheld(piece);
-        return (Code::Text(key, text), news);
-    }
-    (code, news)
 }
 
-/// Ids are told anew by each span of their request: the first of them brings news, the others do not.
+fn hold_one(attrs: &mut Interner, piece: u32) {
+    if piece != NONE {
+        attrs.hold(piece);
+    }
+}
+
+fn release_one(attrs: &mut Interner, piece: u32) {
+    if piece != NONE {
+        attrs.release(piece);
+    }
+}
+
+/// Finds out how an attribute is to be written.
+struct Finder<'a> {
+    attrs: &'a mut Interner,
+    news: &'a mut Vec<u8>,
+    cleaned: &'a mut u64,
+}
+
+impl Finder<'_> {
+    /// An attribute that is byte for byte that of the predecessor.
+    #[inline]
+    fn again(&mut self, old: Found) -> Found {
+        if old.form == Form::Text
+            && let Some(news) = self.news.get_mut(old.key as usize)
+        {
+            *news /= 2;
+        }
+        old
+    }
+
+    /// An attribute that differs from its predecessor: usually the same key with another value.
+    #[inline]
+    fn other(&mut self, old: Found, raw: &[u8]) -> Found {
+        if old.key != NONE
+            && let Some(value) = raw.strip_prefix(self.attrs.get(old.key))
+        {
+            return self.valued(old.key, value, raw);
+        }
+        self.new(raw)
+    }
+
+    fn new(&mut self, raw: &[u8]) -> Found {
+        match key_and_value(raw) {
+            Some((key, value)) => {
+                let key = self.attrs.keep(key, || field_of(key));
+                self.valued(key, value, raw)
+            }
+            None => Found { key: NONE, piece: self.whole(raw).0, form: Form::Piece },
+        }
+    }
+
+    fn valued(&mut self, key: u32, value: &[u8], raw: &[u8]) -> Found {
+        if int_value(value).is_some() {
+            return Found { key, piece: NONE, form: Form::Int };
+        }
+        if text_value(value).is_none() {
+            return Found { key, piece: self.whole(raw).0, form: Form::Piece };
+        }
+        if names_a_request(self.attrs.field(key)) {
+            return Found { key, piece: self.attrs.keep(value, || Field::Other), form: Form::Keyed };
+        }
+        let at = key as usize;
+        if self.news.get(at).is_some_and(|news| *news >= MEASURED) {
+            self.news[at] = self.news[at].saturating_add(1);
+            return Found { key, piece: NONE, form: Form::Text };
+        }
+        let (piece, is_new) = self.whole(raw);
+        if is_new && at < MOST_KEYS {
+            if self.news.len() <= at {
+                self.news.resize(at + 1, 0);
+            }
+            self.news[at] += 1;
+        } else if let Some(news) = self.news.get_mut(at) {
+            *news /= 2;
+        }
+        Found { key, piece, form: Form::Piece }
+    }
+
+    /// The piece of the whole attribute, and whether it was never seen before.
+    fn whole(&mut self, raw: &[u8]) -> (u32, bool) {
+        let cleaned = &mut *self.cleaned;
+        let clean = |raw| {
+            let clean = packed::clean(raw);
+            *cleaned += u64::from(*clean != *raw);
+            clean
+        };
+        self.attrs.keep_clean(raw, clean, field_of)
+    }
+}
+
+/// Ids come with each span of their request and under several keys: their values are kept apart.
 fn names_a_request(field: Field) -> bool {
     matches!(field, Field::RequestId | Field::XRequestId | Field::OperationId | Field::SessionId)
-}
-
-/// The code of an attribute, and whether it is a piece never seen before.
-fn new<'a>(attrs: &mut Interner, cleaned: &mut u64, raw: &'a [u8]) -> (Code<'a>, bool) {
-    if let Some((key, value)) = key_and_value(raw)
-        && let Some(number) = int_value(value)
-    {
-        return (Code::Int(key_piece(attrs, key), number), false);
-    }
-    if let Some(piece) = attrs.find(raw) {
-        return (Code::Piece(piece), false);
-    }
-    let clean = packed::clean(raw);
-    *cleaned += u64::from(*clean != *raw);
-    let known = attrs.find(&clean);
-    (Code::Piece(attrs.keep(&clean, || field_of(&clean))), known.is_none())
 }
 
 /// The key field and the value field of an attribute in the usual form with a clean key, each whole.
@@ -445,11 +507,6 @@ fn key_and_value(raw: &[u8]) -> Option<(&[u8], &[u8])> {
     let [0x0a, length @ 0..=0x7f, ..] = raw else { return None };
     let (key, value) = raw.split_at_checked(2 + usize::from(*length))?;
     text::is_clean(&key[2..]).then_some((key, value))
-}
-
-/// The piece of a key alone.
-fn key_piece(attrs: &mut Interner, key: &[u8]) -> u32 {
-    attrs.keep(key, || field_of(key))
 }
 
 /// The text in `12 len 0a len text`: the value field of an attribute that holds nothing but a short clean text.

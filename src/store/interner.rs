@@ -3,6 +3,7 @@
 //! Owns: the bytes and their numbers. A number is used again after its last reference is gone. Keeps out: what the bytes
 //! mean, but for the field of an attribute, looked up once when the piece is first kept.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
@@ -18,7 +19,7 @@ pub const NONE: u32 = u32::MAX;
 struct Entry {
     bytes: Box<[u8]>,
     refs: u32,
-    hash: u32,
+    hash: [u8; 3],
     field: Field,
 }
 
@@ -37,14 +38,19 @@ const OVERHEAD: usize = size_of::<Entry>() * 4 / 3 + entry::<u32>();
 
 impl Interner {
     #[inline]
-    fn hash(&self, bytes: &[u8]) -> u32 {
-        (self.state.hash_one(bytes) >> 16) as u32
+    fn hash(&self, bytes: &[u8]) -> [u8; 3] {
+        let [_, _, a, b, c, ..] = self.state.hash_one(bytes).to_le_bytes();
+        [a, b, c]
     }
 
     /// The number of these bytes, when they are kept already. Adds no reference.
     #[inline]
     pub fn find(&self, bytes: &[u8]) -> Option<u32> {
-        let hash = self.hash(bytes);
+        self.find_hashed(bytes, self.hash(bytes))
+    }
+
+    #[inline]
+    fn find_hashed(&self, bytes: &[u8], hash: [u8; 3]) -> Option<u32> {
         let entries = &self.entries;
         self.table
             .find(spread(hash), |piece| {
@@ -57,10 +63,35 @@ impl Interner {
     /// The number of these bytes, kept from now on if they were not. Adds no reference: a piece nobody refers to
     /// goes with [`Interner::release`] of its next reference, so callers add one at once.
     pub fn keep(&mut self, bytes: &[u8], field: impl FnOnce() -> Field) -> u32 {
-        if let Some(piece) = self.find(bytes) {
-            return piece;
-        }
         let hash = self.hash(bytes);
+        match self.find_hashed(bytes, hash) {
+            Some(piece) => piece,
+            None => self.add(bytes, hash, field),
+        }
+    }
+
+    /// The number of these bytes, and whether they are kept only from now on; otherwise as [`Interner::keep`].
+    /// `clean` makes what is to be kept of bytes that are not known.
+    pub fn keep_clean<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        clean: impl FnOnce(&'a [u8]) -> Cow<'a, [u8]>,
+        field: impl FnOnce(&[u8]) -> Field,
+    ) -> (u32, bool) {
+        let hash = self.hash(bytes);
+        if let Some(piece) = self.find_hashed(bytes, hash) {
+            return (piece, false);
+        }
+        match clean(bytes) {
+            Cow::Borrowed(bytes) => (self.add(bytes, hash, || field(bytes)), true),
+            Cow::Owned(bytes) => match self.find(&bytes) {
+                Some(piece) => (piece, false),
+                None => (self.keep(&bytes, || field(&bytes)), true),
+            },
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8], hash: [u8; 3], field: impl FnOnce() -> Field) -> u32 {
         let entry = Entry { bytes: bytes.into(), refs: 0, hash, field: field() };
         self.bytes += chunk(bytes.len()) + OVERHEAD;
         let piece = match self.free.pop() {
@@ -138,8 +169,8 @@ impl Interner {
 
 /// The table takes its control bits from the top and its position from the bottom of 64.
 #[inline]
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+fn spread([a, b, c]: [u8; 3]) -> u64 {
+    u64::from(u32::from_le_bytes([a, b, c, 0])).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ use crate::query::{self, Lazy, Query};
 use crate::store::trace::Trace;
 
 /// How many requests are asked at one refresh when their facts are enough.
-const SLICE: usize = 50_000;
+const SLICE: usize = 10_000;
 
 /// What taking a request in costs, as a number of requests that are only asked.
-const JOINING: usize = 20;
+const JOINING: usize = 10;
 
 /// How many are asked when their spans must be read.
 const SLICE_WITH_SPANS: usize = 2_000;
@@ -145,7 +145,7 @@ impl Lens {
         key: RequestKey,
         was: Option<&Facts>,
         tables: &Tables,
-        traces: &[Trace],
+        traces: &[Box<Trace>],
         request: &Request,
     ) {
         if self.is_held() {
@@ -170,7 +170,7 @@ impl Lens {
     }
 
     /// Whether the request is in the set now.
-    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &[Trace], request: &Request) -> bool {
+    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &[Box<Trace>], request: &Request) -> bool {
         let held = self.held.as_ref().and_then(|held| held.open.get(&key));
         let facts = held.unwrap_or(&request.facts);
         let make = || {

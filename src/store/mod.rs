@@ -193,7 +193,7 @@ pub struct Store {
     arrived_ns: u64,
     tables: Tables,
     memory: ingest::Memory,
-    traces: Vec<Trace>,
+    traces: Vec<Box<Trace>>,
     free_traces: Vec<u32>,
     by_trace: Map<TraceId, u32>,
     requests: BTreeMap<RequestKey, Box<Request>>,
@@ -312,7 +312,7 @@ impl Store {
         if let Some(slot) = self.by_trace.get(&id) {
             return *slot as usize;
         }
-        let trace = Trace::new(id);
+        let trace = Box::new(Trace::new(id));
         let slot = match self.free_traces.pop() {
             Some(slot) => {
                 self.traces[slot as usize] = trace;

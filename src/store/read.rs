@@ -92,7 +92,7 @@ impl Store {
 /// The spans of a request from all its traces, by start then id, with their parents found.
 pub(super) fn spans_of<'a>(
     tables: &'a Tables,
-    traces: &'a [Trace],
+    traces: &'a [Box<Trace>],
     key: RequestKey,
     request: &Request,
 ) -> Vec<SpanView<'a>> {
@@ -100,7 +100,7 @@ pub(super) fn spans_of<'a>(
         .traces
         .iter()
         .map(|slot| {
-            let trace = &traces[*slot as usize];
+            let trace: &Trace = &traces[*slot as usize];
             (trace, trace.rows())
         })
         .collect();

@@ -241,7 +241,8 @@ impl Trace {
 
     /// Bytes it takes.
     pub fn size(&self) -> usize {
-        size_of::<Self>()
+        chunk_of::<Self>(1)
+            + size_of::<Box<Self>>() * 4 / 3
             + entry::<(TraceId, u32)>()
             + chunk_of::<Row>(self.rows.capacity())
             + self.packed.size()

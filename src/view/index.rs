@@ -112,6 +112,11 @@ impl Index {
         self.asking || (matches!(self.order, Order::Listed(_)) && self.version != Some(data.version()))
     }
 
+    /// Whether requests are left that the filter has not been asked of: each look asks some more.
+    pub fn is_asking(&self) -> bool {
+        self.asking
+    }
+
     /// How many requests the list has.
     pub fn len(&self) -> usize {
         self.len

@@ -351,7 +351,7 @@ pub struct Row {
 }
 
 /// The row of a request.
-pub fn row(key: RequestKey, facts: &Facts, columns: &[Fitted], now_ns: u64) -> Row {
+pub fn row(key: RequestKey, facts: &Facts, violated: Option<(usize, Tone)>, columns: &[Fitted], now_ns: u64) -> Row {
     let cells = columns
         .iter()
         .map(|fitted| {
@@ -361,6 +361,9 @@ pub fn row(key: RequestKey, facts: &Facts, columns: &[Fitted], now_ns: u64) -> R
                     Some(trace) if facts.request_id.is_empty() => format!("t:{trace}")[..ColumnId::SHORT_ID].to_owned(),
                     _ => format::short_id(&cell.text),
                 };
+            }
+            if let (ColumnId::Marks, Some((count, tone))) = (fitted.column.id, violated) {
+                cell = Piece::new(format!("{count}{}", cell.text), tone);
             }
             // Where both workers of a moved leg have no room, the last one says that there was another.
             if let Some(at) = cell.text.find('↷').filter(|_| cell.text.chars().count() > usize::from(fitted.width)) {

@@ -23,8 +23,9 @@ pub struct Count {
     pub filter: String,
 }
 
-/// The six outcomes, then what ended without a root and whose end is missing, where there are such.
-pub fn outcomes(standing: &Standing) -> Vec<Count> {
+/// The six outcomes, then what ended without a root and whose end is missing, where there are such; last how often a check
+/// was violated.
+pub fn outcomes(standing: &Standing, violations: u64) -> Vec<Count> {
     // What is in flight stands in the header; everything else stands here, once.
     let rootless = standing.without_root.saturating_sub(standing.in_flight + standing.lost);
     let ended = standing.by_outcome.iter().sum::<u64>() + rootless + standing.lost;
@@ -42,6 +43,7 @@ pub fn outcomes(standing: &Standing) -> Vec<Count> {
         row("no root", "·", Tone::Plain, rootless, "outcome:\"no root\"".into()),
         row("end missing", "∅", Tone::Warn, standing.lost, "outcome:\"end missing\"".into()),
     ];
+    let violated = Count { share: 0.0, ..row("⚑", "⚑", Tone::Bad, violations, "check:*".into()) };
     Outcome::ALL
         .into_iter()
         .zip(standing.by_outcome)
@@ -50,6 +52,7 @@ pub fn outcomes(standing: &Standing) -> Vec<Count> {
             row(word(outcome), outcome_sign(outcome), outcome_tone(outcome), count, filter)
         })
         .chain(others.into_iter().filter(|other| other.count > 0))
+        .chain([violated])
         .collect()
 }
 
@@ -60,7 +63,8 @@ mod tests {
     #[test]
     fn every_request_is_counted_once_here_or_in_flight() {
         let standing = Standing { by_outcome: [3, 1, 0, 0, 0, 0], in_flight: 2, without_root: 5, lost: 1, total: 9 };
-        let counts = outcomes(&standing);
+        let mut counts = outcomes(&standing, 7);
+        assert_eq!(counts.pop().map(|count| (count.word, count.count, count.tone)), Some(("⚑", 7, Tone::Bad)));
         assert_eq!(counts.iter().map(|count| count.count).sum::<u64>() + standing.in_flight, standing.total);
         assert_eq!((counts[0].share, counts[2].tone), (3.0 / 7.0, Tone::Dim));
         assert_eq!(counts.last().map(|count| (count.word, count.count)), Some(("end missing", 1)));

@@ -1,6 +1,8 @@
 //! An exact multiset of numbers: quantiles by nearest rank, adding and taking away, at the cost of its buckets.
 //!
 //! Numbers are grouped by their leading seven bits, so a quantile walks a few hundred bucket counts and then one bucket.
+//! A number takes eight bytes; within a bucket there is no order, only what looks into one makes it. Not for numbers that
+//! differ by less than a hundredth, as times of day do: they would share one bucket (`Tally` is for those).
 
 use std::collections::BTreeMap;
 
@@ -12,10 +14,32 @@ pub struct Values {
     sum: u128,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Bucket {
-    count: u64,
-    values: BTreeMap<u64, u64>,
+/// The numbers of a bucket, in no order.
+#[derive(Clone, Debug, Default)]
+struct Bucket(Vec<u64>);
+
+impl Bucket {
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+/// Equal when they hold the same numbers equally often.
+impl PartialEq for Bucket {
+    fn eq(&self, other: &Self) -> bool {
+        let sorted = |bucket: &Self| {
+            let mut values = bucket.0.clone();
+            values.sort_unstable();
+            values
+        };
+        self.0.len() == other.0.len() && sorted(self) == sorted(other)
+    }
+}
+
+/// The number at a rank of these, counted from 1 in ascending order.
+fn at_rank(mut values: Vec<u64>, rank: u64) -> Option<u64> {
+    let at = usize::try_from(rank.checked_sub(1)?).ok().filter(|at| *at < values.len())?;
+    Some(*values.select_nth_unstable(at).1)
 }
 
 /// The bucket of a number: its bit length and the six bits after the first.
@@ -28,9 +52,7 @@ fn bucket(value: u64) -> u16 {
 impl Values {
     /// Adds one number.
     pub fn add(&mut self, value: u64) {
-        let bucket = self.buckets.entry(bucket(value)).or_default();
-        bucket.count += 1;
-        *bucket.values.entry(value).or_default() += 1;
+        self.buckets.entry(bucket(value)).or_default().0.push(value);
         self.count += 1;
         self.sum += u128::from(value);
     }
@@ -39,14 +61,13 @@ impl Values {
     pub fn remove(&mut self, value: u64) {
         let at = bucket(value);
         let Some(bucket) = self.buckets.get_mut(&at) else { return };
-        let Some(times) = bucket.values.get_mut(&value) else { return };
-        *times -= 1;
-        if *times == 0 {
-            bucket.values.remove(&value);
-        }
-        bucket.count -= 1;
-        if bucket.count == 0 {
+        // What came last goes first as often as not: a request that changes is taken out and put in again.
+        let Some(place) = bucket.0.iter().rposition(|other| *other == value) else { return };
+        bucket.0.swap_remove(place);
+        if bucket.0.is_empty() {
             self.buckets.remove(&at);
+        } else if bucket.0.capacity() > 4 * bucket.0.len() {
+            bucket.0.shrink_to(2 * bucket.0.len());
         }
         self.count -= 1;
         self.sum -= u128::from(value);
@@ -55,11 +76,7 @@ impl Values {
     /// Adds all numbers of another multiset.
     pub fn merge(&mut self, other: &Self) {
         for (at, bucket) in &other.buckets {
-            let mine = self.buckets.entry(*at).or_default();
-            mine.count += bucket.count;
-            for (value, times) in &bucket.values {
-                *mine.values.entry(*value).or_default() += times;
-            }
+            self.buckets.entry(*at).or_default().0.extend_from_slice(&bucket.0);
         }
         self.count += other.count;
         self.sum += other.sum;
@@ -79,28 +96,22 @@ impl Values {
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let mut rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         for bucket in self.buckets.values() {
-            if rank > bucket.count {
-                rank -= bucket.count;
-                continue;
+            if rank <= bucket.count() {
+                return at_rank(bucket.0.clone(), rank);
             }
-            for (value, times) in &bucket.values {
-                if rank <= *times {
-                    return Some(*value);
-                }
-                rank -= times;
-            }
+            rank -= bucket.count();
         }
         None
     }
 
     /// The least.
     pub fn min(&self) -> Option<u64> {
-        self.buckets.values().next()?.values.keys().next().copied()
+        self.buckets.values().next()?.0.iter().min().copied()
     }
 
     /// The greatest.
     pub fn max(&self) -> Option<u64> {
-        self.buckets.values().next_back()?.values.keys().next_back().copied()
+        self.buckets.values().next_back()?.0.iter().max().copied()
     }
 
     /// How many numbers lie in `from..to`.
@@ -113,9 +124,9 @@ impl Values {
             .range(first..=last)
             .map(|(at, bucket)| {
                 if *at > first && *at < last {
-                    bucket.count
+                    bucket.count()
                 } else {
-                    bucket.values.range(from..to).map(|(_, times)| times).sum()
+                    bucket.0.iter().filter(|value| (from..to).contains(value)).count() as u64
                 }
             })
             .sum()
@@ -168,23 +179,14 @@ impl<'a> Together<'a> {
         let mut rank = ((q * count as f64).ceil() as u64).clamp(1, count.max(1));
         let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
         for (at, bucket) in self.0.iter().flat_map(|values| &values.buckets) {
-            *counts.entry(*at).or_default() += bucket.count;
+            *counts.entry(*at).or_default() += bucket.count();
         }
         for (at, count) in counts {
-            if rank > count {
-                rank -= count;
-                continue;
+            if rank <= count {
+                let within = self.0.iter().filter_map(|values| values.buckets.get(&at));
+                return at_rank(within.flat_map(|bucket| &bucket.0).copied().collect(), rank);
             }
-            let mut within: BTreeMap<u64, u64> = BTreeMap::new();
-            for (value, times) in self.0.iter().filter_map(|values| values.buckets.get(&at)).flat_map(|b| &b.values) {
-                *within.entry(*value).or_default() += times;
-            }
-            for (value, times) in within {
-                if rank <= times {
-                    return Some(value);
-                }
-                rank -= times;
-            }
+            rank -= count;
         }
         None
     }

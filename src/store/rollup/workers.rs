@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Sign;
 use super::values::Values;
+use super::{Sign, Tally};
 use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::{Outcome, Phase};
@@ -27,20 +27,20 @@ pub struct Life {
     /// Times to first token of the requests that it served a leg of, nanoseconds.
     pub ttft: Values,
     /// Moments at which it must have been there.
-    heard: Values,
+    heard: Tally<u64>,
     /// Moments at which it was found lost.
-    lost: Values,
+    lost: Tally<u64>,
 }
 
 impl Life {
     /// When it was last heard of, nanoseconds since the epoch, to a tenth of a second: it took a leg, or finished one.
     pub fn last_seen_ns(&self) -> Option<u64> {
-        self.heard.max().map(|tick| tick * TICK_NS)
+        self.heard.last().map(|tick| tick * TICK_NS)
     }
 
     /// Whether it was found lost and nothing was heard of it since.
     pub fn has_vanished(&self) -> bool {
-        self.lost.max() > self.heard.max()
+        self.lost.last() > self.heard.last()
     }
 }
 
@@ -61,11 +61,11 @@ impl Workers {
                 }
             }
             if let Some(time_ns) = heard_ns(facts, leg) {
-                sign.value(&mut life.heard, time_ns / TICK_NS);
+                life.heard.step(time_ns / TICK_NS, sign);
             }
             if let Some(time_ns) = lost_ns(facts, at) {
                 // The tick after: what it did in the moment before it was lost is no sign that it came back.
-                sign.value(&mut life.lost, time_ns / TICK_NS + 1);
+                life.lost.step(time_ns / TICK_NS + 1, sign);
             }
             if life.legs == 0 {
                 self.0.remove(&worker);

@@ -20,6 +20,7 @@ use crate::lifecycle::request::RequestKey;
 use crate::tui::action::{Action, Place};
 use crate::tui::panes::{header, outcomes, requests};
 use crate::tui::theme::Theme;
+use crate::view::checks::flag;
 use crate::view::format;
 use crate::view::index::{Index, Sort};
 use crate::view::list::{self, COLUMNS};
@@ -58,6 +59,8 @@ pub struct Live {
 
 /// When a filtered or sorted list that was left behind is looked at again.
 const CATCH_UP: Duration = Duration::from_millis(250);
+/// When a new filter is asked of further requests: with the next frame.
+const ASK_ON: Duration = Duration::from_millis(33);
 
 /// Where the parts of the screen are.
 struct Areas {
@@ -287,8 +290,10 @@ impl Layer for Live {
         (self.row, self.place) = (place - top.min(place), place);
         self.chosen = keys.get(self.row).copied().or_else(|| keys.last().copied());
         let columns = list::fit(inside.width, requests::GAP);
-        let rows: Vec<list::Row> =
-            keys.iter().filter_map(|key| Some(list::row(*key, data.facts(*key)?, &columns, now_ns))).collect();
+        let rows: Vec<list::Row> = keys
+            .iter()
+            .filter_map(|key| Some(list::row(*key, data.facts(*key)?, flag(data, *key), &columns, now_ns)))
+            .collect();
         let youngest = keys.iter().filter_map(|key| data.facts(*key)).map(|facts| match facts.state {
             State::InFlight => 0,
             _ => now_ns.saturating_sub(facts.start_ns),
@@ -299,9 +304,12 @@ impl Layer for Live {
             Some(..3_600_000_000_000) => Some(Duration::from_secs(60)),
             _ => None,
         };
-        let behind = self.index.is_behind(data).then_some(CATCH_UP);
+        let behind = match (self.index.is_asking(), self.index.is_behind(data)) {
+            (true, _) => Some(ASK_ON),
+            (false, behind) => behind.then_some(CATCH_UP),
+        };
         self.stays_right = [ages, behind, panes_stay_right(scene)].into_iter().flatten().min();
-        self.outcomes = crate::view::outcomes::outcomes(&data.standing());
+        self.outcomes = crate::view::outcomes::outcomes(&data.standing(), data.checked().violations());
         let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading) {
             (false, _) => "no request passes the filter".to_owned(),
             (true, Some(loading)) => format!("reading {} …", loading.name),

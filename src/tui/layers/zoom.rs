@@ -67,7 +67,7 @@ impl Layer for Zoom {
 
     fn refresh(&mut self, scene: &Scene<'_>) {
         self.seat.refresh(scene, pane_area(scene.area), true);
-        self.outcomes = crate::view::outcomes::outcomes(&scene.data.standing());
+        self.outcomes = crate::view::outcomes::outcomes(&scene.data.standing(), scene.data.checked().violations());
         self.stays_right = super::panes_stay_right(scene);
     }
 
