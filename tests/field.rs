@@ -503,3 +503,297 @@ fn held_connections_do_not_hold_the_end() {
         read_all(stream);
     }
 }
+
+/// A file of these bytes in a folder of its own.
+fn file(bytes: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spans.jsonl");
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+/// A line with one request of its own.
+fn line(number: u64) -> String {
+    wrap(&[span(
+        json!({"traceId": format!("{number:032x}"), "attributes": [attr("request_id", &format!("r-{number}"))]}),
+    )])
+    .to_string()
+}
+
+/// B65
+#[test]
+fn a_torn_line_costs_itself_and_is_told() {
+    let (first, second) = (line(3), line(4));
+    let (head, tail) = first.split_at(first.len() / 2);
+    let (_a, one) = file(format!("{}\n{}\n{head}", line(1), line(2)).as_bytes());
+    let (_b, two) = file(format!("{tail}\n{second}\n").as_bytes());
+    let report = common::report(&[one, two]);
+    assert!(report["requests"]["total"].as_u64().unwrap() >= 3, "{}", report["requests"]);
+    let problems = report["input"]["problems"].as_array().unwrap();
+    assert!(problems.len() <= 2 && problems.iter().all(|problem| problem.as_str().unwrap().contains(".jsonl")));
+    // One line torn and glued to the next.
+    let (_c, glued) = file(format!("{}\n{head}{second}\n{}\n", line(1), line(2)).as_bytes());
+    let report = common::report(&[glued]);
+    assert!(report["requests"]["total"].as_u64().unwrap() >= 2);
+    assert!(report["input"]["problems"][0].as_str().unwrap().contains('2'), "{}", report["input"]);
+}
+
+/// B66
+#[test]
+fn marks_of_other_systems_in_files_cost_nothing() {
+    let mut bytes = b"\xef\xbb\xbf".to_vec();
+    bytes.extend(line(1).as_bytes());
+    bytes.extend(b"\r\n\r\n");
+    bytes.extend([0; 4096]);
+    bytes.extend(line(2).as_bytes());
+    let (_folder, path) = file(&bytes);
+    let report = common::report(&[path]);
+    assert_eq!((&report["requests"]["total"], &report["input"]["bad_lines"]), (&json!(2), &json!(0)), "{report}");
+}
+
+/// B67
+#[test]
+fn a_line_of_megabytes_is_one_line() {
+    let spans: Vec<Json> = (1..=10_000u64)
+        .map(|id| span(json!({"spanId": format!("{id:016x}"), "attributes": [attr("filler", &"x".repeat(100))]})))
+        .collect();
+    let (_folder, path) = file(wrap(&spans).to_string().as_bytes());
+    assert_eq!(common::report(&[path])["spans"]["total"], 10_000);
+}
+
+/// B69
+#[test]
+fn near_misses_of_otlp_lines_are_read_or_named() {
+    let whole = wrap(&[span(json!({}))]);
+    let bare = whole["resourceSpans"][0].to_string();
+    let pretty = serde_json::to_string_pretty(&whole).unwrap();
+    let array = format!("[{whole},{}]", line(2));
+    let mixed = format!("{whole}\n{}\n{}\n", json!({"resourceLogs": []}), json!({"resourceMetrics": []}));
+    for (shape, text) in [("bare", bare), ("pretty", pretty), ("array", array), ("mixed", mixed)] {
+        let (_folder, path) = file(text.as_bytes());
+        let report = common::report(&[path]);
+        assert!(report["spans"]["total"].as_u64().unwrap() >= 1, "{shape}: {report}");
+        assert_eq!(report["input"]["bad_lines"], 0, "{shape}: {}", report["input"]);
+    }
+    for text in ["hello\n", "{}\n", "[]\n", "{\"a\": 1}\n", "42\n"] {
+        let (_folder, path) = file(text.as_bytes());
+        let output = common::binary().args(["report"]).arg(&path).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("bad lines") || told.contains("spans.jsonl"), "{text:?}: {told}");
+    }
+}
+
+/// B41
+#[test]
+fn large_values_and_what_the_sender_dropped_are_kept() {
+    let mut attributes = vec![attr("prompt", &"lorem ipsum ".repeat(90_000))];
+    attributes.extend((0..1_000).map(|number| attr(&format!("key-{number:04}"), "value")));
+    let sent = span(json!({"attributes": attributes, "droppedAttributesCount": 7, "droppedEventsCount": 2}));
+    let (answers, spans) = kept(&[wrap(std::slice::from_ref(&sent))]);
+    assert_eq!(answers[0].text(), "{}");
+    assert_eq!(spans[0]["attributes"], sent["attributes"]);
+    assert_eq!((&spans[0]["droppedAttributesCount"], &spans[0]["droppedEventsCount"]), (&json!(7), &json!(2)));
+}
+
+/// B35: the caller exports nothing, or not to here; its callee is a request all the same, that has ended.
+#[test]
+fn a_parent_that_never_arrives_is_counted_and_holds_nothing_open() {
+    let listening = Listening::report();
+    post_json(
+        listening.http,
+        &wrap(&[
+            span(json!({"name": "called", "parentSpanId": "00000000000000ff"})),
+            span(json!({"name": "below", "spanId": "00000000000000a2", "parentSpanId": "00000000000000a1", "kind": 1})),
+        ]),
+    );
+    let report = listening.json();
+    assert_eq!(report["spans"]["orphans"], 1);
+    assert_eq!((&report["requests"]["total"], &report["requests"]["in_flight"]), (&json!(1), &json!(0)));
+    assert_eq!(report["requests"]["by_mark"]["missing parent"], 1);
+}
+
+/// B44: the worker died with its spans; the router's are the only witness of that attempt.
+#[test]
+fn an_attempt_whose_worker_died_is_an_attempt() {
+    let route = |id: &str, attributes: &[Json], status: u64| {
+        let mut all = vec![attr("request_id", "r-a"), attr("phase", "Aggregated")];
+        all.extend_from_slice(attributes);
+        span(json!({"name": "router.route_request", "kind": 1, "spanId": id, "parentSpanId": "00000000000000a2",
+            "attributes": all, "status": {"code": status}}))
+    };
+    let listening = Listening::report();
+    post_json(
+        listening.http,
+        &wrap(&[
+            span(json!({"attributes": [attr("request_id", "r-a")]})),
+            span(json!({"name": "request.lifecycle", "spanId": "00000000000000a2", "parentSpanId": "00000000000000a1",
+            "attributes": [attr("dynamo.request.id", "r-a"), attr("dynamo.request.terminal.outcome", "success")]})),
+            route(
+                "00000000000000b1",
+                &[
+                    attr("worker_id", "7"),
+                    attr("request.attempt", "0"),
+                    attr("request.outcome", "worker_disconnected"),
+                    attr("error.type", "disconnected"),
+                ],
+                2,
+            ),
+            route(
+                "00000000000000b2",
+                &[
+                    attr("worker_id", "8"),
+                    attr("request.attempt", "1"),
+                    attr("request.outcome", "success"),
+                    attr("migration.is_retry", "true"),
+                    attr("migration.from_worker_id", "7"),
+                    attr("migration.tokens_completed", "61"),
+                ],
+                0,
+            ),
+            span(json!({"name": "handle_payload", "spanId": "00000000000000c1", "parentSpanId": "00000000000000b2",
+            "attributes": [attr("request_id", "r-a")]})),
+        ]),
+    );
+    let report = listening.json();
+    assert_eq!(report["requests"]["by_outcome"]["success"], 1, "{}", report["requests"]);
+    assert_eq!(report["requests"]["with_more_than_one_attempt"], 1);
+    let workers: Vec<_> = report["workers"].as_array().unwrap().iter().map(|row| row["worker"].to_string()).collect();
+    assert!(workers.len() == 2 && workers[0].contains('7') && workers[1].contains('8'), "{workers:?}");
+    assert_eq!(report["requests"]["in_flight"], 0);
+}
+
+/// B45: a request is listed from spans, from a record, or from an incomplete payload alone.
+#[test]
+fn a_request_needs_only_one_side() {
+    let (_folder, record) = file(
+        br#"{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":1760000001000,"request":{"request_id":"r-b","output_tokens":3}}"#,
+    );
+    let listening = {
+        let mut command = vec!["report", "--json"];
+        command.push(record.to_str().unwrap());
+        Listening::start(&command)
+    };
+    post_json(
+        listening.http,
+        &wrap(&[
+            span(json!({"attributes": [attr("request_id", "r-a")]})),
+            span(json!({"name": "request.lifecycle", "spanId": "00000000000000a2", "parentSpanId": "00000000000000a1",
+            "attributes": [attr("dynamo.request.id", "r-a"), attr("dynamo.request.terminal.outcome", "cancelled")]})),
+        ]),
+    );
+    let report = listening.json();
+    assert_eq!(report["requests"]["total"], 2);
+    assert_eq!(report["requests"]["by_outcome"]["cancelled"], 1);
+    assert_eq!(report["records"]["by_type"]["request_end"], 1);
+}
+
+/// One field of a protobuf message.
+fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    prost::encoding::encode_varint(u64::from(number << 3 | 2), &mut out);
+    prost::encoding::encode_varint(bytes.len() as u64, &mut out);
+    out.extend_from_slice(bytes);
+    out
+}
+
+/// B61: whatever comes, memory stays near its limit and what went is counted.
+#[test]
+fn memory_stays_at_its_limit() {
+    let listening = Listening::start(&["report", "--json", "--max-memory", "16MiB"]);
+    // Distinct values; names and attributes of half a megabyte each; one trace that only grows; orphans.
+    let mut sent = 0;
+    let mut send = |spans: Vec<Vec<u8>>| {
+        sent += spans.len() as u64;
+        let spans: Vec<u8> = spans.iter().flat_map(|span| field(2, span)).collect();
+        let answer = post(listening.http, "/v1/traces", "application/x-protobuf", &field(1, &field(2, &spans)));
+        assert_eq!(answer.status, 200, "{answer:?}");
+    };
+    let span = |trace: u64, id: u64, parent: u64, name: &[u8], value: &[u8]| {
+        let mut span = field(1, &u128::from(trace).to_be_bytes());
+        span.extend(field(2, &id.to_be_bytes()));
+        if parent > 0 {
+            span.extend(field(4, &parent.to_be_bytes()));
+        }
+        span.extend(field(5, name));
+        // Start and end.
+        span.extend([
+            0x39, 0, 0, 0xb0, 0xd4, 0xac, 0xc6, 0x6c, 0x18, 0x41, 0x40, 0x42, 0xbf, 0xd4, 0xac, 0xc6, 0x6c, 0x18,
+        ]);
+        span.extend(field(9, &[field(1, b"key"), field(2, &field(1, value))].concat()));
+        span
+    };
+    for round in 0..10u64 {
+        let trace = |n: u64| round * 2_000 + n;
+        send((1..2_000).map(|n| span(trace(n), n, 0, b"many", format!("distinct {round} {n}").as_bytes())).collect());
+        send((1..2_000).map(|n| span(1 << 40, trace(n), trace(n - 1), b"one", b"same")).collect());
+        send((1..1_000).map(|n| span(trace(n) + (1 << 41), n, 77, b"orphan", b"same")).collect());
+        let large = vec![b'a' + round as u8; 500_000];
+        send(
+            (1..10u64).map(|n| span(trace(n) + (1 << 42), n, 0, &[&large[..], &[n as u8]].concat(), &large)).collect(),
+        );
+    }
+    let peak = peak_memory(listening.child.id());
+    let report = listening.json();
+    let count = |key: &str| report["spans"][key].as_u64().unwrap();
+    assert!(peak < 160 << 20, "{} MiB", peak >> 20);
+    assert_eq!(count("received"), sent);
+    assert_eq!(count("total") + count("shed") + count("duplicates") + count("rejected"), sent, "{}", report["spans"]);
+    assert!(count("evicted") > 0 && report["requests"]["evicted"].as_u64().unwrap() > 0, "{}", report["spans"]);
+}
+
+/// B61, B64: senders that stop in the middle hold no more than their share.
+#[test]
+fn half_sent_bodies_share_one_bound() {
+    let listening = Listening::start(&["report", "--json", "--max-message", "1MiB"]);
+    let body = vec![0u8; 1_000_000];
+    let halves: Vec<TcpStream> = (0..40)
+        .map(|_| {
+            let mut stream = TcpStream::connect(listening.http).unwrap();
+            let head = "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n";
+            write!(stream, "{head}Content-Length: 1000001\r\n\r\n").unwrap();
+            stream.set_write_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
+            let _ = stream.write_all(&body);
+            stream
+        })
+        .collect();
+    let peak = peak_memory(listening.child.id());
+    assert!(peak < 64 << 20, "{} MiB", peak >> 20);
+    drop(halves);
+    // And then it serves again.
+    let begun = std::time::Instant::now();
+    while post_json(listening.http, &wrap(&[span(json!({}))])).status != 200 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+    }
+    assert_eq!(listening.json()["spans"]["total"], 1);
+}
+
+/// A message need not be large to be costly: parts of nothing, values within values, a resource told again and again.
+#[test]
+fn messages_made_to_cost_are_refused_or_cheap() {
+    let listening = Listening::export();
+    let send = |body: &[u8]| post(listening.http, "/v1/traces", "application/x-protobuf", body);
+    let ids = [field(1, &[1; 16]), field(2, &[2; 8])].concat();
+    let hollow = |tag: u8| [&ids[..], &[tag, 0].repeat(1_000_000)].concat();
+    let spans = |span: &[u8]| field(1, &field(2, &field(2, span)));
+    for tag in [0x4a, 0x5a, 0x6a] {
+        assert_eq!(send(&spans(&hollow(tag))).status, 400, "empty parts of field {}", tag >> 3);
+    }
+    assert_eq!(send(&[0x0a, 0].repeat(1_000_000)).status, 400);
+    let keys: Vec<u8> = (0..1_000).flat_map(|key: u32| field(1, &field(1, &key.to_be_bytes()))).collect();
+    let told = [field(1, &keys), [0x0a, 0].repeat(100_000)].concat();
+    assert_eq!(send(&field(1, &told)).status, 400, "a resource told again and again");
+    let mut nested = field(1, b"x");
+    for _ in 0..2_000 {
+        nested = field(5, &field(1, &nested));
+    }
+    let deep = field(9, &[field(1, b"k"), field(2, &nested)].concat());
+    let answer = send(&spans(&[&ids[..], &deep].concat()));
+    assert!(matches!(answer.status, 200 | 400), "{answer:?}");
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    assert_eq!(post(listening.http, "/v1/traces", "application/json", deep.as_bytes()).status, 400);
+    let body = wrap(&[span(json!({"zzz": 1}))]).to_string().replace("\"zzz\":1", &format!("\"zzz\":{deep}"));
+    let answer = post(listening.http, "/v1/traces", "application/json", body.as_bytes());
+    assert!(matches!(answer.status, 200 | 400), "{answer:?}");
+    assert!(peak_memory(listening.child.id()) < 100 << 20);
+    listening.end();
+}

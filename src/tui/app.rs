@@ -174,7 +174,9 @@ impl<'a> App<'a> {
         match event {
             Event::Key(key) => self.on_key(key),
             Event::Paste(text) => self.on_typed(text),
-            Event::Resize | Event::Data => {}
+            Event::Data => {}
+            // Also when the size is the old one again: the terminal has cut what it showed in between.
+            Event::Resize => self.requests.push(Request::Redraw),
             Event::Signal(number) => self.requests.push(Request::End(ExitReason::Signal(*number))),
             Event::Stop => self.requests.push(Request::Suspend),
             Event::Resumed => self.requests.push(Request::Retake),

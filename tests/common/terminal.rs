@@ -42,11 +42,14 @@ impl Terminal {
         let hung_up = Arc::clone(&gone);
         std::thread::spawn(move || {
             let mut bytes = [0; 65536];
+            let mut waiting = Vec::new();
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
                 if hung_up.load(Ordering::SeqCst) {
                     return;
                 }
-                into_screen.lock().unwrap().process(&bytes[..count]);
+                waiting.extend_from_slice(&bytes[..count]);
+                let screen = shown(&mut waiting);
+                into_screen.lock().unwrap().process(&screen);
                 into_raw.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
@@ -72,6 +75,36 @@ impl Terminal {
 
     pub fn wait_for(&self, wanted: &str) -> String {
         self.wait(wanted, |text| text.contains(wanted))
+    }
+
+    /// Waits until something is so.
+    pub fn wait_until(&self, what: &str, so: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !so(self) {
+            assert!(begun.elapsed() < DEADLINE, "waited in vain for {what}:\n{}", self.text());
+            std::thread::yield_now();
+        }
+    }
+
+    /// The screen once nothing has been written for a moment.
+    pub fn settle(&self) -> String {
+        const QUIET: Duration = Duration::from_millis(120);
+        let begun = Instant::now();
+        let (mut written, mut since) = (self.raw.lock().unwrap().len(), Instant::now());
+        while since.elapsed() < QUIET && begun.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(5));
+            let now = self.raw.lock().unwrap().len();
+            if now != written {
+                (written, since) = (now, Instant::now());
+            }
+        }
+        self.text()
+    }
+
+    /// Gives the terminal another size.
+    pub fn resize(&mut self, size: PtySize) {
+        self.screen.lock().unwrap().screen_mut().set_size(size.rows, size.cols);
+        self.master.as_ref().unwrap().resize(size).unwrap();
     }
 
     pub fn type_keys(&mut self, keys: &str) {
@@ -110,6 +143,18 @@ impl Terminal {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
         (at(number("grpc 127.0.0.1:")), at(number("http :")))
     }
+}
+
+/// What the emulator is given of the bytes that wait: it takes U+FFFD for an error of its own and draws nothing, where
+/// terminals draw a sign. A character that is not whole yet goes on waiting.
+fn shown(waiting: &mut Vec<u8>) -> Vec<u8> {
+    let whole = (0..3)
+        .map(|back| waiting.len().saturating_sub(back))
+        .find(|end| std::str::from_utf8(&waiting[..*end]).is_ok())
+        .unwrap_or(waiting.len());
+    let rest = waiting.split_off(whole);
+    let bytes = std::mem::replace(waiting, rest);
+    String::from_utf8_lossy(&bytes).replace('\u{fffd}', "?").into_bytes()
 }
 
 impl Drop for Terminal {
