@@ -234,7 +234,7 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             }
             seen.staged |= !read.outcome.is_empty() || read.events.is_some();
             facts.streaming = Some(true);
-            facts.stream.get_or_insert(read);
+            facts.stream.get_or_insert_with(|| Box::new(read));
         }
         Stage::Engine if facts.model.is_empty() => {
             fill(&mut facts.model, span.get(Field::Model).unwrap_or(Value::Empty))

@@ -52,7 +52,7 @@ pub struct Facts {
     /// Its legs: one per phase and attempt, in the order they began.
     pub legs: Vec<Leg>,
     /// Its frontend stream; `None` when no `response.streaming` has arrived.
-    pub stream: Option<Stream>,
+    pub stream: Option<Box<Stream>>,
     /// Preprocessing's state.
     pub preprocessing: Option<Preprocessing>,
     /// Time to first token, nanoseconds, and where it comes from (`http-request` before the record).
@@ -435,7 +435,8 @@ impl Facts {
             leg.selection.as_ref().map_or(0, |_| chunk_of::<Selection>(1))
                 + leg.admission.as_ref().map_or(0, |_| chunk_of::<Admission>(1))
         };
-        chunk_of::<Leg>(self.legs.capacity())
+        self.stream.as_ref().map_or(0, |_| chunk_of::<Stream>(1))
+            + chunk_of::<Leg>(self.legs.capacity())
             + self.legs.iter().map(boxed).sum::<usize>()
             + own.into_iter().map(long).sum::<usize>()
             + stages.sum::<usize>()

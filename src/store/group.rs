@@ -142,7 +142,7 @@ fn parts(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
     if ids.len() > 1 {
         return several(tables, trace);
     }
-    let hint = || if let [hint] = &trace.hints[..] { hint.clone() } else { Rid::default() };
+    let hint = || if let [hint] = trace.hints() { hint.clone() } else { Rid::default() };
     let rid = ids.first().map_or_else(hint, |id| Rid::from(*id));
     trace.rows.iter_mut().for_each(|row| row.group = 0);
     vec![Part {

@@ -57,6 +57,9 @@ enum Form {
 /// are not worth a piece: a piece costs about a hundred bytes beside its text.
 const MEASURED: u8 = 8;
 
+/// Integers that come again and again, such as line numbers: a piece of theirs is shorter than they are.
+const FEW: std::ops::Range<i64> = 0..1024;
+
 /// Keys whose pieces have a greater number than this are not watched for measured texts.
 const MOST_KEYS: usize = 1 << 16;
 
@@ -458,10 +461,11 @@ impl Finder<'_> {
     }
 
     fn valued(&mut self, key: u32, value: &[u8], raw: &[u8]) -> Found {
-        if int_value(value).is_some() {
+        let number = int_value(value);
+        if number.is_some_and(|number| !FEW.contains(&number)) {
             return Found { key, piece: NONE, form: Form::Int };
         }
-        if text_value(value).is_none() {
+        if number.is_some() || text_value(value).is_none() {
             return Found { key, piece: self.whole(raw).0, form: Form::Piece };
         }
         if names_a_request(self.attrs.field(key)) {

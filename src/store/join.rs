@@ -126,7 +126,7 @@ impl Store {
         if rid.is_empty() {
             return;
         }
-        let keys = self.by_rid.entry(rid.clone()).or_default();
+        let keys = self.by_rid.entry(rid.clone()).or_insert_with(|| Vec::with_capacity(1));
         if keys.len() >= MOST_TWINS {
             keys.remove(0);
         }
@@ -288,8 +288,8 @@ impl Store {
             && known.is_none()
         {
             let trace = &mut self.traces[slot];
-            if !trace.hints.iter().any(|hint| **hint == *sign.request_id) && trace.hints.len() < 64 {
-                trace.hints.push(sign.request_id.as_str().into());
+            if !trace.hints().iter().any(|hint| **hint == *sign.request_id) && trace.hints().len() < 64 {
+                trace.hint(sign.request_id.as_str().into());
                 self.touch_trace(slot);
             }
         }

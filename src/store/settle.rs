@@ -132,7 +132,7 @@ fn size_of_request(request: &Request) -> usize {
     let id = if request.rid.is_empty() {
         0
     } else {
-        chunk(16 + request.rid.len()) + entry::<(Rid, Vec<RequestKey>)>() + chunk_of::<RequestKey>(4)
+        chunk(16 + request.rid.len()) + entry::<(Rid, Vec<RequestKey>)>() + chunk_of::<RequestKey>(1)
     };
     let told = request.told.as_ref().map_or(0, |_| chunk_of::<Told>(1));
     let aliases = request.aliases.len() * entry::<(RequestKey, RequestKey)>();

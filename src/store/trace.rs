@@ -45,7 +45,7 @@ pub struct Trace {
     /// Which groups each request has, by key; empty while there is one group at most.
     by_key: Vec<(RequestKey, u16)>,
     /// Request ids that logs have named for this trace before its spans did.
-    pub hints: Vec<Rid>,
+    hints: Option<Box<Vec<Rid>>>,
     /// Waiting to be grouped.
     pub dirty: bool,
     /// Rows when it was last grouped.
@@ -68,7 +68,7 @@ impl Trace {
             index: None,
             groups: Vec::new(),
             by_key: Vec::new(),
-            hints: Vec::new(),
+            hints: None,
             dirty: false,
             grouped: 0,
             grouped_ns: 0,
@@ -136,6 +136,16 @@ impl Trace {
         if self.index.is_none() && self.rows.len() >= INDEXED_FROM {
             self.index_rows();
         }
+    }
+
+    /// Request ids that logs have named for it before its spans did.
+    pub fn hints(&self) -> &[Rid] {
+        self.hints.as_ref().map_or(&[], |hints| hints)
+    }
+
+    /// Notes a request id that a log has named for it.
+    pub fn hint(&mut self, rid: Rid) {
+        self.hints.get_or_insert_default().push(rid);
     }
 
     /// Its groups.
@@ -251,13 +261,13 @@ impl Trace {
             + chunk_of::<Group>(self.groups.capacity())
             + self.groups.iter().map(|group| chunk_of::<u32>(group.rows.capacity())).sum::<usize>()
             + chunk_of::<(RequestKey, u16)>(self.by_key.capacity())
-            + chunk_of::<Rid>(self.hints.capacity())
-            + self.hints.iter().map(|hint| chunk(16 + hint.len())).sum::<usize>()
+            + self.hints.as_ref().map_or(0, |hints| 32 + chunk_of::<Rid>(hints.capacity()))
+            + self.hints().iter().map(|hint| chunk(16 + hint.len())).sum::<usize>()
     }
 
     /// Control traffic between router and workers is no request (spec lifecycle-spans §6): whether this is all there is.
     pub fn is_control(&self, endpoint: impl Fn(&Self, usize) -> bool) -> bool {
-        self.hints.is_empty()
+        self.hints().is_empty()
             && !self.rows.is_empty()
             && (0..self.rows.len()).all(|row| self.rows[row].stage == Stage::Payload && endpoint(self, row))
     }

@@ -391,7 +391,7 @@ pub fn cluster() -> Fixture {
     let mut failed =
         facts("66b9a331-0000-4000-8000-000000000003", 7_000, Some(Outcome::Failed), 5_000, two(0.1, "", 9.0));
     failed.marks.set(Marks::SKEW);
-    failed.stream = stream(None);
+    failed.stream = stream(None).map(Box::new);
     failed.mode = Mode::Core;
     fixture.add(failed);
     let mut rejected = facts("de4036f9-0000-4000-8000-000000000004", 6_000, Some(Outcome::Rejected), 2, Vec::new());
@@ -408,12 +408,12 @@ pub fn cluster() -> Fixture {
     let mut cancelled =
         facts("9b9f5578-0000-4000-8000-000000000005", 1_100, Some(Outcome::Cancelled), 96, two(0.1, "", 0.0));
     cancelled.ttft_ns = Some((21 * MS, Origin::Span));
-    cancelled.stream = stream(Some(31));
+    cancelled.stream = stream(Some(31)).map(Box::new);
     cancelled.session_fallback = true;
     fixture.add(cancelled);
     let mut good = facts("b09a9330-0000-4000-8000-000000000006", 900, Some(Outcome::Success), 188, two(0.1, "", 3.75));
     good.ttft_ns = Some((19 * MS, Origin::Span));
-    good.stream = stream(Some(128));
+    good.stream = stream(Some(128)).map(Box::new);
     good.model = "推理服务 👩‍🔬".into();
     fixture.add(good);
     let running = facts("e5149c65-0000-4000-8000-000000000007", 400, None, 0, two(412.0, "prefill_capacity", 1.25));
@@ -431,7 +431,7 @@ fn migrated(fixture: &mut Fixture) -> RequestKey {
     let id = "55307ac2-dc7d-4855-9767-a4d62fd45968";
     let mut about = facts(id, 2_000, Some(Outcome::Success), 1_900, legs);
     about.ttft_ns = Some((28 * MS, Origin::Span));
-    about.stream = stream(Some(512));
+    about.stream = stream(Some(512)).map(Box::new);
     about.skew_ns = MS / 5;
     let key = fixture.add(about);
     let text = Value::Str;

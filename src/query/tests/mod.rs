@@ -205,13 +205,13 @@ pub fn request() -> Facts {
             leg(Phase::Decode, 0, 7_587_891, "failed", 100_000, 0.0, ""),
             leg(Phase::Decode, 1, seven.id, "accepted", 2_000_000, 0.04, "class_backlog"),
         ],
-        stream: Some(Stream {
+        stream: Some(Box::new(Stream {
             span: SpanId([5; 8]),
             start_ns: 5_000_000,
             duration_ns: 96_000_000,
             events: Some(31),
             outcome: "abandoned".into(),
-        }),
+        })),
         preprocessing: Some(Preprocessing {
             span: SpanId([6; 8]),
             duration_ns: 1_000_000,

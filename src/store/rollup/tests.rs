@@ -180,7 +180,7 @@ pub(crate) fn facts() -> impl Strategy<Value = Facts> {
                     start_ns,
                     end_ns: outcome.map(|_| start_ns + took * MS),
                     legs,
-                    stream,
+                    stream: stream.map(Box::new),
                     ttft_ns: ttft.map(|(ttft, origin)| (ttft * MS, origin)),
                     input_tokens: input,
                     output_tokens: output,
