@@ -45,6 +45,7 @@ pub struct Trace {
     /// Which groups each request has, by key; empty while there is one group at most.
     by_key: Vec<(RequestKey, u16)>,
     /// Request ids that logs have named for this trace before its spans did.
+    #[expect(clippy::box_collection, reason = "nearly every trace has none: a pointer instead of a list")]
     hints: Option<Box<Vec<Rid>>>,
     /// Waiting to be grouped.
     pub dirty: bool,
