@@ -16,7 +16,7 @@ use crate::query::{self, Lazy, Query};
 use crate::store::trace::Trace;
 
 /// How many requests are asked at one refresh when their facts are enough.
-const SLICE: usize = 10_000;
+const SLICE: usize = 4_000;
 
 /// What taking a request in costs, as a number of requests that are only asked.
 const JOINING: usize = 10;
