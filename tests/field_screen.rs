@@ -95,7 +95,7 @@ fn received_text_is_drawn_and_never_obeyed() {
     }
     // Malformed ones too: what a library says about them must not be painted over the screen.
     common::post(http, "/v1/traces", "application/json", b"{\"resourceSpans\":[\x1b[2J");
-    common::http(http, "POST /\u{1b}[31mEVIL HTTP/1.1", b"");
+    common::shout(http, b"POST /\x1b[31mEVIL HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     terminal.wait_for("20 requests");
     let walk =
         ["G", "\r", "v", "\u{1b}", "n", "\t\tG", "n", "n", "\u{1b}", "w", "\u{1b}", "a", "\u{1b}", "g", "!", "\u{1b}"];

@@ -157,7 +157,8 @@ impl Answer {
 pub fn http(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = head.trim().lines().collect::<Vec<_>>().join("\r\n");
-    write!(stream, "{head}\r\nHost: x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).unwrap();
+    let whole = format!("{head}\r\nHost: x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    stream.write_all(whole.as_bytes()).unwrap();
     // An answer may come before the body is read; then writing fails and the answer is still there to read.
     let _ = stream.write_all(body);
     let mut answer = Vec::new();
@@ -166,6 +167,13 @@ pub fn http(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
     let head = String::from_utf8(answer[..at].to_vec()).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Answer { status, head, body: answer[at + 4..].to_vec() }
+}
+
+/// Says something that may be answered or hung up on; only what it does to the other side matters.
+pub fn shout(address: SocketAddr, bytes: &[u8]) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let _ = stream.write_all(bytes);
+    let _ = stream.read_to_end(&mut Vec::new());
 }
 
 /// Posts to a path.
