@@ -22,6 +22,10 @@ const SLICE: usize = 48;
 /// When more than this many wait to be asked at once, they are asked only when they settle: under load one answer each.
 const MOST_SOON: usize = 2048;
 
+/// Requests of more spans than this are not asked: checks look from span to span, which costs the square of them. They
+/// have no answers, which is not the same as holding.
+const MOST_SPANS: u32 = 10_000;
+
 /// The most violations of evicted requests that are kept word for word.
 const MOST_GONE: usize = 10_000;
 
@@ -212,7 +216,8 @@ impl Store {
 
     fn ask(&mut self, key: RequestKey, moment: Moment) {
         let Self { requests, tables, traces, checked, lens, counts, accounted, version, .. } = self;
-        let Some(request) = requests.get_mut(&key).filter(|request| request.counted) else { return };
+        let asked = |request: &&mut Box<Request>| request.counted && request.facts.spans <= MOST_SPANS;
+        let Some(request) = requests.get_mut(&key).filter(asked) else { return };
         let mut learned = request.asked.learned;
         let view = view(tables, traces, key, request);
         if counts.spans_shed > 0 {
@@ -280,7 +285,7 @@ fn view<'a>(
     RequestView {
         key,
         facts: &request.facts,
-        spans: spans_of(tables, traces, key, request),
+        spans: spans_of(tables, traces, key, request, usize::MAX),
         records: request.records.iter().collect(),
     }
 }

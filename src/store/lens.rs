@@ -174,7 +174,7 @@ impl Lens {
         let held = self.held.as_ref().and_then(|held| held.open.get(&key));
         let facts = held.unwrap_or(&request.facts);
         let make = || {
-            let spans = read::spans_of(tables, traces, key, request);
+            let spans = read::spans_of(tables, traces, key, request, usize::MAX);
             Some(RequestView { key, facts, spans, records: request.records.iter().collect() })
         };
         let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_deref() };

@@ -12,6 +12,7 @@ use crate::lifecycle::facts::Facts;
 use crate::lifecycle::ids::SpanId;
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
+use crate::lifecycle::stage::Stage;
 
 impl Store {
     /// Requests held, in the order of their first sign (oldest first); iterate in reverse for newest first.
@@ -41,7 +42,7 @@ impl Store {
         Some(RequestView {
             key,
             facts: &request.facts,
-            spans: spans_of(&self.tables, &self.traces, key, request),
+            spans: spans_of(&self.tables, &self.traces, key, request, usize::MAX),
             records: request.records.iter().collect(),
         })
     }
@@ -89,12 +90,14 @@ impl Store {
     }
 }
 
-/// The spans of a request from all its traces, by start then id, with their parents found.
+/// The spans of a request from all its traces, by start then id, with their parents found. Of more than `most` those
+/// that came first and those that tell of the request as a whole.
 pub(super) fn spans_of<'a>(
     tables: &'a Tables,
     traces: &'a [Box<Trace>],
     key: RequestKey,
     request: &Request,
+    most: usize,
 ) -> Vec<SpanView<'a>> {
     let all: Vec<(&Trace, Rows<'_>)> = request
         .traces
@@ -108,6 +111,14 @@ pub(super) fn spans_of<'a>(
     let mut order: Vec<(u64, u32, u32)> = Vec::new();
     for (number, (trace, rows)) in all.iter().enumerate() {
         order.extend(trace.rows_of(key).map(|at| (rows[at].start_ns, number as u32, at as u32)));
+    }
+    if order.len() > most {
+        let tells = |at: &(u64, u32, u32)| {
+            let stage = all[at.1 as usize].1[at.2 as usize].stage;
+            matches!(stage, Stage::Http | Stage::Root | Stage::Preprocessing | Stage::Streaming)
+        };
+        let rest = order.split_off(most);
+        order.extend(rest.into_iter().filter(tells).take(most));
     }
     let ids = |number: u32, at: u32| {
         let (trace, rows) = &all[number as usize];

@@ -11,6 +11,10 @@ use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Outcome;
 
+/// From how many spans the facts of a request are read, at most, beside those that tell of it as a whole: nobody is kept
+/// waiting by one trace that has gone wrong.
+const MOST_READ: usize = 16_384;
+
 /// How often requests in flight are looked at for having gone silent.
 const LOST_CHECK_NS: u64 = 1_000_000_000;
 
@@ -45,8 +49,8 @@ impl Store {
             }
         }
         let nothing_told = Told::default();
-        let spans = spans_of(&self.tables, &self.traces, key, request);
-        let facts = assemble(&Input {
+        let spans = spans_of(&self.tables, &self.traces, key, request, MOST_READ);
+        let mut facts = assemble(&Input {
             request_id: &request.rid,
             spans: &spans,
             records: &request.records,
@@ -55,6 +59,8 @@ impl Store {
             marks,
         });
         drop(spans);
+        let all: usize = request.traces.iter().map(|slot| self.traces[*slot as usize].count_of(key)).sum();
+        facts.spans = all as u32;
         let was = request.counted.then(|| std::mem::take(&mut request.facts));
         request.facts = facts;
         request.counted = true;

@@ -211,6 +211,14 @@ impl Trace {
         all.chain(listed.flat_map(|group| group.rows.iter().map(|row| *row as usize)))
     }
 
+    /// How many rows a request has.
+    pub fn count_of(&self, key: RequestKey) -> usize {
+        match &self.groups[..] {
+            [only] if only.key == key => self.len(),
+            _ => self.groups_of(key).filter(|_| self.is_shared()).map(|group| group.rows.len()).sum(),
+        }
+    }
+
     /// Keeps only the rows of other requests than `key`, with their bodies; for a trace shared by several requests.
     /// `gone` is given each row that goes, with the bytes of its body.
     pub fn remove_request(&mut self, key: RequestKey, mut gone: impl FnMut(&Row, &[u8])) {

@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use parking_lot::FairMutex;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use parking_lot::{FairMutex, Mutex};
 use prost::Message;
 use reqtop::pipeline;
 use reqtop::source::intake::{Bounds, Intake, Payload, Signal, channel};
@@ -17,7 +20,7 @@ use reqtop::tui::app::{App, Event};
 use reqtop::tui::theme::Theme;
 use reqtop::view::header::Vitals;
 
-use crate::load::{capture, fresh, messages};
+use crate::load::{capture, fresh, messages, spans};
 use crate::screen::{Nobody, now_ns};
 use crate::{Line, counting, quantile, within};
 
@@ -26,32 +29,59 @@ const SPANS: u64 = 3_000_000;
 const HUGE: usize = 500_000;
 const ORPHANS: usize = 200_000;
 
-/// One span after another out of the captures, changed by `change`, in messages of 500.
-fn send(
-    intake: &Intake,
-    pattern: &[ExportTraceServiceRequest],
-    count: usize,
-    change: impl Fn(u64, &mut opentelemetry_proto::tonic::trace::v1::Span),
-) {
-    let mut sent = 0u64;
-    let mut copy = 0;
-    while (sent as usize) < count {
-        copy += 1;
-        for mut request in fresh(pattern, 0x4000_0000 + copy) {
-            for span in request
-                .resource_spans
-                .iter_mut()
-                .flat_map(|resource| &mut resource.scope_spans)
-                .flat_map(|scope| &mut scope.spans)
-            {
-                sent += 1;
-                change(sent, span);
-            }
-            intake.offer_blocking(Payload::otlp(Signal::Traces, request.encode_to_vec())).unwrap();
-            if sent as usize >= count {
-                return;
+/// Several senders at once, as from that many processes: the channel is never empty.
+struct Senders {
+    queue: SyncSender<Vec<u8>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Senders {
+    fn new(intake: Intake) -> Self {
+        let (queue, messages) = sync_channel::<Vec<u8>>(8);
+        let messages = Arc::new(Mutex::new(messages));
+        let threads = (0..8).map(|_| {
+            let (intake, messages) = (intake.clone(), Arc::clone(&messages));
+            std::thread::spawn(move || {
+                loop {
+                    let next = messages.lock().recv();
+                    let Ok(message) = next else { return };
+                    intake.offer_blocking(Payload::otlp(Signal::Traces, message)).unwrap();
+                }
+            })
+        });
+        Self { queue, threads: threads.collect() }
+    }
+
+    fn send(&self, message: Vec<u8>) {
+        self.queue.send(message).unwrap();
+    }
+
+    /// So many spans out of a capture, each changed.
+    fn send_changed(&self, capture: &[ExportTraceServiceRequest], count: usize, change: impl Fn(u64, &mut Span)) {
+        let mut sent = 0u64;
+        for copy in 1.. {
+            for mut request in fresh(capture, 0x4000_0000 + copy) {
+                for span in request
+                    .resource_spans
+                    .iter_mut()
+                    .flat_map(|resource| &mut resource.scope_spans)
+                    .flat_map(|scope| &mut scope.spans)
+                {
+                    sent += 1;
+                    change(sent, span);
+                }
+                self.send(request.encode_to_vec());
+                if sent as usize >= count {
+                    return;
+                }
             }
         }
+    }
+
+    /// Waits until everything is taken in.
+    fn finish(self) {
+        drop(self.queue);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 }
 
@@ -82,29 +112,32 @@ pub fn lines() -> Vec<Line> {
             (times, highest)
         })
     };
-    let mut copy = 0;
-    while store.lock().counts().spans_received < SPANS {
-        copy += 1;
-        for message in messages(&pattern, copy) {
-            intake.offer_blocking(Payload::otlp(Signal::Traces, message)).unwrap();
-        }
+    let begun = Instant::now();
+    let senders = Senders::new(intake.clone());
+    for copy in 1..=(SPANS / spans(&pattern) as u64 + 1) as u32 {
+        messages(&pattern, copy).into_iter().for_each(|message| senders.send(message));
     }
-    let after_requests = counting::resident();
-    send(&intake, &pattern, HUGE, |number, span| {
+    senders.finish();
+    let (after_requests, requests_took) = (counting::resident(), begun.elapsed());
+    let senders = Senders::new(intake.clone());
+    senders.send_changed(&pattern, HUGE, |number, span| {
         span.trace_id = vec![0xab; 16];
         span.span_id = number.to_be_bytes().to_vec();
         span.parent_span_id = if number > 1 { (number / 2).to_be_bytes().to_vec() } else { Vec::new() };
         span.attributes.retain(|attribute| !attribute.key.contains("request"));
     });
-    let after_huge = counting::resident();
-    send(&intake, &pattern, ORPHANS, |number, span| {
+    senders.finish();
+    let (after_huge, huge_took) = (counting::resident(), begun.elapsed());
+    let senders = Senders::new(intake);
+    senders.send_changed(&pattern, ORPHANS, |number, span| {
         let id = [[0xcd; 8], number.to_be_bytes()].concat();
         span.trace_id = id;
         span.parent_span_id = vec![0xef; 8];
         span.attributes.retain(|attribute| !attribute.key.contains("request"));
     });
-    drop(intake);
+    senders.finish();
     writer.join().unwrap();
+    let took = begun.elapsed();
     done.store(true, Ordering::Relaxed);
     let (mut times, highest) = typist.join().unwrap();
     let store = store.lock();
@@ -116,13 +149,15 @@ pub fn lines() -> Vec<Line> {
     assert_eq!(counts.spans_kept, counts.spans_evicted + store.spans().count() as u64);
     assert!(store.memory() <= LIMIT);
     let mib = |bytes: usize| bytes.saturating_sub(before) >> 20;
+    let seconds = [requests_took, huge_took - requests_took, took - huge_took].map(|time| time.as_secs());
     eprintln!(
-        "flood: resident beyond the start: after the requests {} MiB, after the huge trace {} MiB, highest {} MiB; accounted {} MiB; shed {}",
+        "flood: resident beyond the start: after the requests {} MiB, after the huge trace {} MiB, highest {} MiB; accounted \
+         {} MiB; shed {}; seconds {seconds:?}",
         mib(after_requests),
         mib(after_huge),
         mib(highest),
         store.memory() >> 20,
-        counts.spans_shed
+        counts.spans_shed,
     );
     vec![
         Line {

@@ -2,7 +2,7 @@
 
 use compact_str::CompactString;
 
-use super::{Open, attempt_of, rank};
+use super::{MOST, Open, attempt_of, rank};
 use crate::lifecycle::assemble::text;
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::{Admission, Dispatch, Leg};
@@ -22,15 +22,11 @@ pub(super) struct Attempt {
 /// The attempts of a request, by start.
 pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
     let mut attempts: Vec<Attempt> = Vec::new();
-    for (at, span) in spans.iter().enumerate() {
-        if span.stage == Stage::Dispatch && !is_worker_side(spans, span) {
-            attempts.push(dispatch(at as u32, span));
-        }
+    let is_dispatch = |span: &SpanView<'_>| span.stage == Stage::Dispatch && !is_worker_side(spans, span);
+    for (at, span) in spans.iter().enumerate().filter(|(_, span)| is_dispatch(span)).take(MOST) {
+        attempts.push(dispatch(at as u32, span));
     }
-    for (at, span) in spans.iter().enumerate() {
-        if span.stage != Stage::Route {
-            continue;
-        }
+    for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Route).take(MOST) {
         let phase = Phase::of(span.text(Field::RoutePhase));
         let number = attempt_of(span).unwrap_or(0);
         let below = attempts.iter().position(|attempt| span.up == Up::At(attempt.span));
@@ -129,7 +125,7 @@ fn read_route(dispatch: &mut Dispatch, span: &SpanView<'_>) {
 
 /// Gives the workers' admissions to the attempts they answered.
 pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
-    for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Admission) {
+    for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Admission).take(MOST) {
         let mut read = Admission {
             span: span.id,
             transport: CompactString::default(),

@@ -17,6 +17,10 @@ use super::request::SpanView;
 use super::stage::Phase;
 use picks::Pick;
 
+/// Spans of a kind that are looked at, at most. A request has a handful of legs; a trace with more than this is something
+/// else, and pairing costs the square of them.
+const MOST: usize = 1024;
+
 /// A leg that is still being put together.
 struct Open {
     start_ns: u64,

@@ -2,7 +2,7 @@
 
 use compact_str::CompactString;
 
-use super::{attempt_of, rank};
+use super::{MOST, attempt_of, rank};
 use crate::lifecycle::assemble::text;
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::{Choice, Queue, Selection};
@@ -38,10 +38,8 @@ impl Pick {
 pub(super) fn picks(spans: &[SpanView<'_>]) -> Vec<Pick> {
     let mut picks: Vec<Pick> = Vec::new();
     let mut detached: Vec<u32> = Vec::new();
-    for (at, span) in spans.iter().enumerate() {
-        if !matches!(span.stage, Stage::Schedule | Stage::Queue | Stage::Selection) {
-            continue;
-        }
+    let is_part = |span: &SpanView<'_>| matches!(span.stage, Stage::Schedule | Stage::Queue | Stage::Selection);
+    for (at, span) in spans.iter().enumerate().filter(|(_, span)| is_part(span)).take(MOST) {
         let key = pick_key(spans, at);
         if matches!(key, PickKey::Alone(_)) && span.stage != Stage::Schedule {
             detached.push(at as u32);
