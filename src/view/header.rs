@@ -20,6 +20,15 @@ pub struct Listener {
     pub address: SocketAddr,
 }
 
+/// What keeps others from sending and reading what is sent, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// What there is: `TLS`, `token`.
+    pub has: Vec<&'static str>,
+    /// What there is not: `no TLS`, `no token`.
+    pub lacks: Vec<&'static str>,
+}
+
 /// How far a file has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
@@ -36,6 +45,8 @@ pub struct Loading {
 pub struct Vitals {
     /// Bound addresses.
     pub listeners: Vec<Listener>,
+    /// What senders have to show there.
+    pub guard: Guard,
     /// Payloads answered with *busy*: the sender was told to try again.
     pub busy: u64,
     /// Payloads and lines that could not be read at all.
@@ -149,7 +160,7 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
         right: false,
     }];
     let mut add = |rank, long: Line, short: Line, right| parts.push(Part { rank, long, short, right });
-    if let Some((long, short)) = listeners(&vitals.listeners) {
+    if let Some((long, short)) = listeners(&vitals.listeners, &vitals.guard) {
         add(3, long, short, false);
     }
     if let Some(loading) = &vitals.loading {
@@ -200,9 +211,10 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
     Header { parts }
 }
 
-/// `● grpc 127.0.0.1:4317 · http :4318`, with a mark on every address that others can reach.
-fn listeners(listeners: &[Listener]) -> Option<(Line, Line)> {
-    let open = |listener: &Listener| !listener.address.ip().is_loopback();
+/// `● grpc 127.0.0.1:4317 · http :4318`, with a mark on every address that others can reach: the louder the less keeps them
+/// out.
+fn listeners(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
+    let open = |listener: &Listener| !listener.address.ip().to_canonical().is_loopback();
     let any_open = listeners.iter().any(open);
     let dot = if any_open { Piece::new("◉ ", Tone::Warn) } else { Piece::new("● ", Tone::Good) };
     let (mut long, mut short) = (vec![dot.clone()], vec![dot]);
@@ -232,8 +244,13 @@ fn listeners(listeners: &[Listener]) -> Option<(Line, Line)> {
         short.push(Piece::new(format!(":{}", listener.address.port()), tone));
     }
     if any_open {
-        long.push(Piece::new(" not only this machine", Tone::Warn));
-        short.push(Piece::new("!", Tone::Warn));
+        let tone = if guard.lacks.len() > 1 { Tone::Bad } else { Tone::Warn };
+        let but = if guard.lacks.is_empty() { "" } else { ": " };
+        long.push(Piece::new(format!(" not only this machine{but}{}", guard.lacks.join(", ")), tone));
+        short.push(Piece::new(if tone == Tone::Bad { "!!" } else { "!" }, tone));
+    }
+    if !guard.has.is_empty() {
+        long.push(Piece::dim(format!(" ({})", guard.has.join(", "))));
     }
     (!listeners.is_empty()).then_some((long, short))
 }
@@ -270,13 +287,20 @@ mod tests {
     fn what_is_bound_is_said_and_marked_when_others_can_reach_it() {
         let at = |protocol, address: &str| Listener { protocol, address: address.parse().unwrap() };
         let loopback = [at("grpc", "127.0.0.1:4317"), at("grpc", "[::1]:4317"), at("http", "127.0.0.1:4318")];
-        let (long, short) = listeners(&loopback).unwrap();
+        let (long, short) = listeners(&loopback, &Guard::default()).unwrap();
         assert_eq!(text(&long), "● grpc 127.0.0.1:4317 · http 127.0.0.1:4318".replace("http 127.0.0.1", "http "));
         assert_eq!(text(&short), "● :4317 :4318");
-        let (long, short) = listeners(&[at("grpc", "0.0.0.0:4317")]).unwrap();
+        let (long, short) = listeners(&[at("grpc", "0.0.0.0:4317")], &Guard::default()).unwrap();
         assert_eq!(text(&long), "◉ grpc 0.0.0.0:4317 not only this machine");
         assert_eq!(text(&short), "◉ :4317!");
-        assert!(listeners(&[]).is_none());
+        let open = Guard { has: vec![], lacks: vec!["no TLS", "no token"] };
+        let (long, short) = listeners(&[at("grpc", "[::]:4317")], &open).unwrap();
+        assert_eq!(text(&long), "◉ grpc [::]:4317 not only this machine: no TLS, no token");
+        assert_eq!((text(&short), short.last().unwrap().tone), ("◉ :4317!!".into(), Tone::Bad));
+        let guarded = Guard { has: vec!["TLS", "token"], lacks: vec![] };
+        let (long, _) = listeners(&loopback, &guarded).unwrap();
+        assert!(text(&long).ends_with(" (TLS, token)"), "{}", text(&long));
+        assert!(listeners(&[], &Guard::default()).is_none());
     }
 
     #[test]
