@@ -163,6 +163,9 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
     if let Some((long, short)) = listeners(&vitals.listeners, &vitals.guard) {
         add(3, long, short, false);
     }
+    if let Some((long, short)) = exposure(&vitals.listeners, &vitals.guard) {
+        add(1, long, short, false);
+    }
     if let Some(loading) = &vitals.loading {
         let done =
             if loading.total > 0 { format::percent(loading.read, loading.total) } else { format::bytes(loading.read) };
@@ -211,10 +214,27 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
     Header { parts }
 }
 
-/// `● grpc 127.0.0.1:4317 · http :4318`, with a mark on every address that others can reach: the louder the less keeps them
-/// out.
+fn open(listener: &Listener) -> bool {
+    !listener.address.ip().to_canonical().is_loopback()
+}
+
+/// That others can reach it, the louder the less keeps them out (field case B29).
+fn exposure(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
+    if !listeners.iter().any(open) {
+        return None;
+    }
+    let (tone, short) = match guard.lacks.len() {
+        0 => (Tone::Warn, "not only local"),
+        1 => (Tone::Warn, guard.lacks[0]),
+        _ => (Tone::Bad, "open to all"),
+    };
+    let but = if guard.lacks.is_empty() { "" } else { ": " };
+    let long = format!("not only this machine{but}{}", guard.lacks.join(", "));
+    Some((vec![Piece::new(long, tone)], vec![Piece::new(short, tone)]))
+}
+
+/// `● grpc 127.0.0.1:4317 · http :4318`, with a mark on every address that others can reach.
 fn listeners(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
-    let open = |listener: &Listener| !listener.address.ip().to_canonical().is_loopback();
     let any_open = listeners.iter().any(open);
     let dot = if any_open { Piece::new("◉ ", Tone::Warn) } else { Piece::new("● ", Tone::Good) };
     let (mut long, mut short) = (vec![dot.clone()], vec![dot]);
@@ -242,12 +262,6 @@ fn listeners(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
         long.push(Piece::dim(format!("{} ", listener.protocol)));
         long.push(Piece::new(shown, tone));
         short.push(Piece::new(format!(":{}", listener.address.port()), tone));
-    }
-    if any_open {
-        let tone = if guard.lacks.len() > 1 { Tone::Bad } else { Tone::Warn };
-        let but = if guard.lacks.is_empty() { "" } else { ": " };
-        long.push(Piece::new(format!(" not only this machine{but}{}", guard.lacks.join(", ")), tone));
-        short.push(Piece::new(if tone == Tone::Bad { "!!" } else { "!" }, tone));
     }
     if !guard.has.is_empty() {
         long.push(Piece::dim(format!(" ({})", guard.has.join(", "))));
@@ -290,13 +304,18 @@ mod tests {
         let (long, short) = listeners(&loopback, &Guard::default()).unwrap();
         assert_eq!(text(&long), "● grpc 127.0.0.1:4317 · http 127.0.0.1:4318".replace("http 127.0.0.1", "http "));
         assert_eq!(text(&short), "● :4317 :4318");
-        let (long, short) = listeners(&[at("grpc", "0.0.0.0:4317")], &Guard::default()).unwrap();
-        assert_eq!(text(&long), "◉ grpc 0.0.0.0:4317 not only this machine");
-        assert_eq!(text(&short), "◉ :4317!");
-        let open = Guard { has: vec![], lacks: vec!["no TLS", "no token"] };
-        let (long, short) = listeners(&[at("grpc", "[::]:4317")], &open).unwrap();
-        assert_eq!(text(&long), "◉ grpc [::]:4317 not only this machine: no TLS, no token");
-        assert_eq!((text(&short), short.last().unwrap().tone), ("◉ :4317!!".into(), Tone::Bad));
+        assert_eq!(exposure(&loopback, &Guard::default()), None);
+        let others = [at("grpc", "0.0.0.0:4317")];
+        let (long, short) = listeners(&others, &Guard::default()).unwrap();
+        assert_eq!((text(&long), text(&short)), ("◉ grpc 0.0.0.0:4317".into(), "◉ :4317".into()));
+        for (has, lacks, long, short, tone) in [
+            (vec!["TLS", "token"], vec![], "not only this machine", "not only local", Tone::Warn),
+            (vec!["token"], vec!["no TLS"], "not only this machine: no TLS", "no TLS", Tone::Warn),
+            (vec![], vec!["no TLS", "no token"], "not only this machine: no TLS, no token", "open to all", Tone::Bad),
+        ] {
+            let said = exposure(&others, &Guard { has, lacks }).unwrap();
+            assert_eq!((text(&said.0), text(&said.1), said.0[0].tone), (long.into(), short.into(), tone));
+        }
         let guarded = Guard { has: vec!["TLS", "token"], lacks: vec![] };
         let (long, _) = listeners(&loopback, &guarded).unwrap();
         assert!(text(&long).ends_with(" (TLS, token)"), "{}", text(&long));
