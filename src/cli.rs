@@ -76,6 +76,30 @@ pub struct Listen {
     /// Let pages of this origin export over HTTP (CORS); may be given more than once.
     #[arg(long, value_name = "ORIGIN", env = "REQTOP_ALLOW_ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
+    /// Connections that may be open at once; beyond, those idle longest are let go [default: 2048]
+    #[arg(long, value_name = "N", env = "REQTOP_MAX_CONNECTIONS")]
+    pub max_connections: Option<usize>,
+    /// Who may send.
+    #[command(flatten)]
+    pub guard: Guard,
+}
+
+/// Who may send.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Guard {
+    /// Take only what comes with `authorization: Bearer TOKEN`, the TOKEN being the only line of this file. REQTOP_TOKEN
+    /// may hold it instead.
+    #[arg(long, value_name = "FILE", env = "REQTOP_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Speak TLS, on both ports, with this certificate (PEM; followed by those between it and its authority).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_CERT")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM, without a passphrase).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
+    /// Take only senders with a certificate of this authority (PEM).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_CLIENT_CA")]
+    pub tls_client_ca: Option<PathBuf>,
 }
 
 /// What to keep.
