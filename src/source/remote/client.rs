@@ -49,7 +49,9 @@ impl Base {
                      (kubectl port-forward, ssh -L, a proxy) and give its http address"
                 ));
             }
-            other => return Err(format!("expected an address such as http://jaeger:16686, found the scheme {other:?}")),
+            other => {
+                return Err(format!("expected an address such as http://jaeger:16686, found the scheme {other:?}"));
+            }
         }
         let uri: Uri = full
             .parse()
@@ -194,7 +196,8 @@ impl Client {
             target.push('=');
             escape(value, &mut target);
         }
-        let mut request = Request::get(target).body(Empty::new()).map_err(|error| Failure::Declined(error.to_string()))?;
+        let mut request =
+            Request::get(target).body(Empty::new()).map_err(|error| Failure::Declined(error.to_string()))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         request.headers_mut().extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -288,9 +291,9 @@ mod tests {
     #[test]
     fn header_values_are_never_printed() {
         let (name, value) = header("X-Scope-OrgID=team a").unwrap();
-        assert_eq!((name.as_str(), value.to_str()), ("x-scope-orgid", Ok("team a")));
+        assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-scope-orgid", "team a"));
         let (_, value) = header("Authorization: Bearer hush=").unwrap();
-        assert_eq!((value.to_str(), format!("{value:?}").contains("hush")), (Ok("Bearer hush="), false));
+        assert_eq!((value.to_str().unwrap(), format!("{value:?}").contains("hush")), ("Bearer hush=", false));
         assert!(header("hush").is_err_and(|error| !error.contains("hush")));
         assert!(header("A=hu\nsh").is_err_and(|error| !error.contains("hu")));
     }

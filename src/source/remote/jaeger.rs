@@ -97,7 +97,9 @@ impl Jaeger {
         let Services { services: all } = document(client, SERVICES, &[]).await?;
         let wanted: Vec<String> = match &self.search.services[..] {
             [] => all.iter().take(MOST_SERVICES).cloned().collect(),
-            named => all.iter().filter(|name| named.iter().any(|one| one.eq_ignore_ascii_case(name))).cloned().collect(),
+            named => {
+                all.iter().filter(|name| named.iter().any(|one| one.eq_ignore_ascii_case(name))).cloned().collect()
+            }
         };
         let mut found = Vec::new();
         for service in wanted {
@@ -111,8 +113,7 @@ impl Jaeger {
         } else if !named {
             found.retain(|(part, ..)| *part == most && most > Part::None);
         }
-        self.questions =
-            found.iter().map(|(_, service, _)| (service.clone(), self.search.operation.clone())).collect();
+        self.questions = found.iter().map(|(_, service, _)| (service.clone(), self.search.operation.clone())).collect();
         self.tops = found
             .iter()
             .filter_map(|(_, service, operations)| {
@@ -162,11 +163,9 @@ impl Jaeger {
                 // As sent: without the changes that its user interface wants.
                 ("query.raw_traces", "true"),
             ];
-            for (key, value) in [
-                ("query.operation_name", operation),
-                ("query.duration_min", &longer),
-                ("query.duration_max", &shorter),
-            ] {
+            for (key, value) in
+                [("query.operation_name", operation), ("query.duration_min", &longer), ("query.duration_max", &shorter)]
+            {
                 query.extend(value.as_deref().map(|value| (key, value)));
             }
             let reply = traces(client, TRACES, &query).await?;

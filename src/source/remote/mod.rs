@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use tokio::runtime::Runtime;
 
 use super::intake::{Payload, Receipt, Refusal, Signal};
 use crate::lifecycle::ids::TraceId;
@@ -99,6 +100,8 @@ pub struct Limits {
     pub answer: usize,
     /// Traces in an answer; a full one is asked again as a shorter time.
     pub page: usize,
+    /// Traces in an answer when even the shortest time that can be asked for holds more than a page.
+    pub most: usize,
     /// How long an answer may take.
     pub patience: Duration,
     /// How long to wait before asking for what is new.
@@ -112,6 +115,7 @@ impl Default for Limits {
         Self {
             answer: 64 << 20,
             page: 200,
+            most: 10_000,
             patience: Duration::from_secs(30),
             pause: Duration::from_secs(2),
             overlap_ns: 30_000_000_000,
@@ -181,6 +185,8 @@ struct Ask {
     /// Only requests that took longer.
     longer_ns: Option<u64>,
     limit: usize,
+    /// Whether a full answer is of use: otherwise it will be asked again as a shorter time, or with a higher limit.
+    last: bool,
 }
 
 /// A store's answer.
@@ -247,8 +253,6 @@ impl From<Failure> for End {
 
 /// How often a question is asked before a failure that may pass is one, while a range is read.
 const TRIES: u32 = 4;
-/// The most traces asked for at once, when the shortest time holds more than a page.
-const MOST: usize = 10_000;
 /// Into how many parts a range is cut at first.
 const PARTS: u64 = 16;
 /// Unfinished traces asked for in one look for news.
@@ -258,11 +262,17 @@ const SELDOM: u64 = 8;
 /// How far back long requests are looked for, nanoseconds.
 const LONG_NS: u64 = 3_600_000_000_000;
 
-/// Reads a store until its end, or until the sink wants no more.
+/// Asks once, so that what is wrong with the address can be told before there is a screen.
 ///
 /// # Errors
-/// Why the range could not be read, in a sentence that says what to do. Failures while following are told to the sink.
-pub fn read(settings: &Settings, clock: &dyn Fn() -> u64, sink: &mut dyn Sink) -> Result<Progress, String> {
+/// What is wrong, in a sentence that says what to do.
+pub fn probe(settings: &Settings) -> Result<(), String> {
+    let (runtime, client, mut api) = open(settings)?;
+    let asked = runtime.block_on(api.prepare(&client));
+    asked.map(drop).map_err(|failure| failure.sentence(settings.kind, &settings.base))
+}
+
+fn open(settings: &Settings) -> Result<(Runtime, Client, Api), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -272,6 +282,15 @@ pub fn read(settings: &Settings, clock: &dyn Fn() -> u64, sink: &mut dyn Sink) -
         Kind::Jaeger => Api::Jaeger(Jaeger::new(settings.search.clone())),
         Kind::Tempo => Api::Tempo(Tempo::new(settings.search.clone())),
     };
+    Ok((runtime, client, api))
+}
+
+/// Reads a store until its end, or until the sink wants no more.
+///
+/// # Errors
+/// Why the range could not be read, in a sentence that says what to do. Failures while following are told to the sink.
+pub fn read(settings: &Settings, clock: &dyn Fn() -> u64, sink: &mut dyn Sink) -> Result<Progress, String> {
+    let (runtime, client, api) = open(settings)?;
     let mut reading =
         Reading { settings, client, api, seen: Seen::default(), progress: Progress::default(), clock, sink };
     match runtime.block_on(reading.all()) {
@@ -308,8 +327,15 @@ impl Reading<'_> {
         };
         let since_ns = self.settings.since_ns.min(until_ns);
         self.progress.of_ns = until_ns - since_ns;
-        self.range(since_ns, until_ns, None, Some(since_ns)).await?;
-        if self.settings.until == Until::Ever { self.follow(until_ns).await } else { Ok(()) }
+        let read = self.range(since_ns, until_ns, None, Some(since_ns)).await;
+        match (self.settings.until, read) {
+            (Until::Ever, Err(End::Failed(failure))) => {
+                self.sink.problem(failure.sentence(self.settings.kind, &self.settings.base));
+                self.follow(until_ns).await
+            }
+            (Until::Ever, Ok(_)) => self.follow(until_ns).await,
+            (_, read) => read.map(drop),
+        }
     }
 
     /// Reads a range page by page. With `began`, tells how far it has come since then. Gives the traces that were in it.
@@ -320,12 +346,13 @@ impl Reading<'_> {
         longer_ns: Option<u64>,
         began: Option<u64>,
     ) -> Result<HashSet<TraceId>, End> {
-        let (least, page) = (self.api.least_ns(), self.settings.limits.page);
+        let (least, Limits { page, most, .. }) = (self.api.least_ns(), self.settings.limits);
         let (mut at, mut step, mut limit) = (from_ns, ((to_ns - from_ns) / PARTS).max(least), page);
         let mut read = HashSet::new();
         while at < to_ns {
-            let ask = Ask { from_ns: at, to_ns: to_ns.min(at.saturating_add(step)), longer_ns, limit };
-            let width = ask.to_ns - at;
+            let end = to_ns.min(at.saturating_add(step));
+            let width = end - at;
+            let ask = Ask { from_ns: at, to_ns: end, longer_ns, limit, last: width <= least && limit >= most };
             let answer = match self.ask(ask, began.is_some()).await {
                 Ok(answer) => answer,
                 Err(End::Failed(Failure::TooLarge(_) | Failure::Slow(_))) if width > least => {
@@ -344,8 +371,8 @@ impl Reading<'_> {
                 step = (width / 2).max(least);
                 continue;
             }
-            if answer.full && limit < MOST {
-                limit = (limit * 4).min(MOST);
+            if answer.full && limit < most {
+                limit = (limit * 4).min(most);
                 continue;
             }
             if answer.full {

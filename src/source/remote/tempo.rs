@@ -80,18 +80,13 @@ impl Tempo {
         let query = traceql(&self.search, ask.longer_ns);
         let (start, end) = (ask.from_ns / 1_000_000_000, ask.to_ns.div_ceil(1_000_000_000));
         let (start, end, limit) = (start.to_string(), end.to_string(), ask.limit.to_string());
-        let parameters =
-            [("q", query.as_str()), ("start", &start), ("end", &end), ("limit", &limit), ("spss", "1")];
+        let parameters = [("q", query.as_str()), ("start", &start), ("end", &end), ("limit", &limit), ("spss", "1")];
         let ids = found(client, &parameters).await?;
         let mut page = Page { full: ids.len() >= ask.limit, ..Page::default() };
-        if page.full {
-            // It is asked again as a shorter time, or with a higher limit: no need to fetch these twice.
-            if ask.limit < super::MOST {
-                return Ok(page);
-            }
+        if page.full && !ask.last {
+            return Ok(page);
         }
         for some in ids.chunks(ABREAST) {
-            // The first of all also finds out which version is spoken.
             let mut fetching = JoinSet::new();
             for id in some {
                 let (client, version, id) = (client.clone(), self.version, *id);
@@ -177,7 +172,11 @@ fn traceql(search: &Search, longer_ns: Option<u64>) -> String {
     };
     let mut terms = Vec::new();
     if !search.services.is_empty() {
-        terms.push(any(search.services.iter().map(|name| format!("resource.service.name = {}", quoted(name))).collect()));
+        terms.push(any(search
+            .services
+            .iter()
+            .map(|name| format!("resource.service.name = {}", quoted(name)))
+            .collect()));
     }
     let tops = longer_ns.is_some() && search.operation.is_none();
     if let Some(name) = &search.operation {
