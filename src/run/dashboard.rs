@@ -7,13 +7,14 @@ use parking_lot::FairMutex;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::{Ended, clock, files, now, now_ns, runtime};
+use super::{Ended, clock, files, now, now_ns, runtime, stores};
 use crate::cli;
 use crate::pipeline;
 use crate::settings;
 use crate::source::intake::{Bounds, Intake, channel};
 use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::{self, Bound, Clients, Endpoint};
+use crate::source::remote::{self, Until};
 use crate::store::Store;
 use crate::tui::theme::{Signs, Theme};
 use crate::tui::{self, RunArgs, Shared};
@@ -24,7 +25,11 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if let Some(refusal) = tui::terminal::refusal() {
         return Err(refusal.to_string());
     }
-    let bound = if args.files.is_empty() {
+    let from = settings::store(&args.from, Until::Ever, now_ns())?;
+    if let Some(from) = &from {
+        remote::probe(from)?;
+    }
+    let bound = if args.files.is_empty() && from.is_none() {
         let endpoint = settings::endpoint(&args.listen, settings::USUAL, now())?;
         Some(Endpoint::bind(endpoint).map_err(|error| error.to_string())?)
     } else {
@@ -33,6 +38,9 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
+    if let Some(from) = from {
+        stage.read_store(from)?;
+    }
     let ended = stage.show()?;
     drop(serving);
     Ok(ended)
@@ -133,6 +141,17 @@ impl Stage {
         std::thread::Builder::new()
             .name("files".into())
             .spawn(move || files::into_intake(paths, follow, &intake, &shared))
+            .map(drop)
+            .map_err(|error| format!("cannot start the reading thread: {error}"))
+    }
+
+    /// Reads a trace store beside the screen.
+    fn read_store(&self, from: remote::Settings) -> Result<(), String> {
+        let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
+        shared.report(|vitals| vitals.store = Some(from.name()));
+        std::thread::Builder::new()
+            .name("trace store".into())
+            .spawn(move || stores::into_intake(&from, &intake, &shared))
             .map(drop)
             .map_err(|error| format!("cannot start the reading thread: {error}"))
     }

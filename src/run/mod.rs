@@ -7,6 +7,7 @@ mod dashboard;
 mod demo;
 mod files;
 mod headless;
+mod stores;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,6 +66,12 @@ fn now_ns() -> u64 {
 
 fn clock() -> Clock {
     Arc::new(now_ns)
+}
+
+/// Says something on standard error while the command still runs.
+fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "reqtop: {text}");
 }
 
 /// A small runtime for the endpoint: its work is waiting and inflating.

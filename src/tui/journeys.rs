@@ -18,7 +18,7 @@ use crate::lifecycle::stage::Outcome;
 use crate::store::{Limits, Store};
 use crate::view::data::Data;
 use crate::view::fixture::{Fixture, MS, NOW, cluster, def};
-use crate::view::header::{Listener, Loading, Vitals};
+use crate::view::header::{Done, Listener, Loading, Vitals};
 
 struct Desk {
     data: RefCell<Fixture>,
@@ -495,7 +495,10 @@ fn b53_wide_names_leave_the_right_edge_in_one_column_and_nothing_behind() {
 fn a_long_load_shows_how_far_it_is_and_notices_can_be_read() {
     let desk = desk(Fixture::default());
     *desk.vitals.borrow_mut() = Vitals {
-        loading: Some(Loading { name: "run.traces.jsonl.gz".into(), read: 3 << 20, total: 12 << 20 }),
+        loading: Some(Loading {
+            name: "run.traces.jsonl.gz".into(),
+            done: Done::Bytes { read: 3 << 20, total: 12 << 20 },
+        }),
         notices: vec!["run.traces.jsonl.gz:17: not OTLP JSON: expected {, found x".into()],
         ..Vitals::default()
     };
