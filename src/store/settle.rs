@@ -38,8 +38,10 @@ impl Store {
         let Some(request) = self.requests.get_mut(&key) else { return };
         request.dirty = false;
         let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
+        let spans: usize = request.traces.iter().map(|slot| self.traces[*slot as usize].count_of(key)).sum();
         let mut marks = Marks::default();
         for (set, mark) in [
+            (spans > MOST_READ, Marks::CUT_SHORT),
             (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
             (shared_id, Marks::SHARED_ID),
             (request.traces.iter().any(|slot| self.traces[*slot as usize].is_shared()), Marks::SHARED_TRACE),
@@ -49,18 +51,17 @@ impl Store {
             }
         }
         let nothing_told = Told::default();
-        let spans = spans_of(&self.tables, &self.traces, key, request, MOST_READ);
+        let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ);
         let mut facts = assemble(&Input {
             request_id: &request.rid,
-            spans: &spans,
+            spans: &read,
             records: &request.records,
             told: request.told.as_deref().unwrap_or(&nothing_told),
             lost,
             marks,
         });
-        drop(spans);
-        let all: usize = request.traces.iter().map(|slot| self.traces[*slot as usize].count_of(key)).sum();
-        facts.spans = all as u32;
+        drop(read);
+        facts.spans = spans as u32;
         let was = request.counted.then(|| std::mem::take(&mut request.facts));
         request.facts = facts;
         request.counted = true;
