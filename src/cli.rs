@@ -36,6 +36,9 @@ pub enum Command {
     Check(Check),
     /// Print the catalogue of checks.
     Checks(Checks),
+    /// List the themes, where each comes from and what is odd about it; own ones are files in
+    /// ~/.config/reqtop/themes.
+    Themes,
     /// Run the dashboard on a simulated cluster that exports to it over loopback.
     Demo(Demo),
 }
@@ -162,8 +165,8 @@ pub struct Keep {
 /// How it looks.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Look {
-    /// The theme: `terminal` or `light`.
-    #[arg(long, value_name = "NAME", env = "REQTOP_THEME", default_value = "terminal")]
+    /// The theme, by the name that `reqtop themes` lists or by the path of its file.
+    #[arg(long, value_name = "NAME|PATH", env = "REQTOP_THEME", default_value = "terminal")]
     pub theme: Option<String>,
     /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
     #[arg(long, env = "REQTOP_ASCII")]

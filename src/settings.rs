@@ -2,7 +2,10 @@
 //!
 //! Owns: turning words into the settings of each part, and the sentences when they are wrong. Keeps out: acting on them.
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+use etcetera::BaseStrategy;
 
 use crate::cli;
 use crate::demo;
@@ -176,6 +179,16 @@ fn faults(names: &[String], mode: Mode, aggregated: bool) -> Result<Vec<&'static
     kinds.sort_by_key(|kind| kind.name);
     kinds.dedup();
     Ok(kinds)
+}
+
+/// The folder of the user's own settings, by the rules of the system (`$XDG_CONFIG_HOME`, else `~/.config`).
+pub fn folder() -> Option<PathBuf> {
+    etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("reqtop"))
+}
+
+/// The folder of the user's own themes.
+pub fn themes_folder() -> Option<PathBuf> {
+    folder().map(|folder| folder.join("themes"))
 }
 
 /// A filter of the command line.

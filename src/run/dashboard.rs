@@ -16,8 +16,8 @@ use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::{self, Bound, Clients, Endpoint};
 use crate::source::remote::{self, Until};
 use crate::store::Store;
-use crate::tui::theme::{Signs, Theme};
-use crate::tui::{self, RunArgs, Shared};
+use crate::tui::theme::{Depth, Signs, Themes};
+use crate::tui::{self, RunArgs, Setup, Shared};
 use crate::view::header::{Guard, Listener, Vitals};
 
 /// Runs the dashboard on files, or on what arrives.
@@ -51,7 +51,7 @@ pub(super) struct Stage {
     shared: Arc<Shared>,
     notices: Notices,
     intake: Intake,
-    theme: Theme,
+    setup: Setup,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -81,13 +81,10 @@ impl Drop for Serving {
 
 impl Stage {
     pub(super) fn new(keep: &cli::Keep, look: &cli::Look, bound: Option<&Bound>) -> Result<Self, String> {
-        let theme = Theme::named(look.theme.as_deref().unwrap_or("terminal"))?;
-        let theme = if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-            theme.without_colour()
-        } else {
-            theme
-        };
-        let theme = theme.with_signs(if look.ascii { Signs::Ascii } else { Signs::Unicode });
+        let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
+        let depth = Depth::of(|name| std::env::var(name).ok());
+        let themes = Themes::new(settings::themes_folder(), depth, signs);
+        let theme = themes.find(look.theme.as_deref().unwrap_or("terminal"))?;
         let listeners = bound.map_or_else(Vec::new, |bound| {
             let of =
                 |protocol, addresses: Vec<_>| addresses.into_iter().map(move |address| Listener { protocol, address });
@@ -118,7 +115,7 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, theme })
+        Ok(Self { shared, notices, intake, setup: Setup { themes, theme } })
     }
 
     /// Serves an endpoint that is bound.
@@ -157,9 +154,9 @@ impl Stage {
     }
 
     /// Shows the screen until it ends.
-    pub(super) fn show(&self) -> Result<Ended, String> {
-        let args = RunArgs { shared: Arc::clone(&self.shared), theme: self.theme.clone(), clock: &now_ns };
-        let reason = tui::run(&args).map_err(|error| error.to_string())?;
+    pub(super) fn show(self) -> Result<Ended, String> {
+        let args = RunArgs { shared: self.shared, setup: self.setup, clock: &now_ns };
+        let reason = tui::run(args).map_err(|error| error.to_string())?;
         Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
     }
 }

@@ -7,6 +7,7 @@ mod dashboard;
 mod demo;
 mod files;
 mod headless;
+mod lists;
 mod stores;
 
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ pub fn run(cli: Cli) -> Ended {
         Some(Command::Export(export)) => headless::export(export),
         Some(Command::Check(check)) => headless::check(check),
         Some(Command::Checks(checks)) => Ok(headless::checks(checks)),
+        Some(Command::Themes) => Ok(lists::themes()),
         Some(Command::Demo(demo)) => demo::run(demo),
     }
     .unwrap_or_else(Ended::badly)

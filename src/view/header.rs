@@ -232,8 +232,11 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
             add(1, long, short, true);
         }
     }
-    let last = vitals.last_arrival_ns.map_or("nothing yet".into(), format::clock);
-    add(6, vec![Piece::dim(&last)], vec![Piece::dim(last)], true);
+    let (long, short) = match vitals.last_arrival_ns.map(format::clock) {
+        Some(last) => (vec![Piece::dim("last "), Piece::plain(&last)], vec![Piece::dim(last)]),
+        None => (vec![Piece::dim("nothing yet")], vec![Piece::dim("nothing yet")]),
+    };
+    add(6, long, short, true);
     Header { parts }
 }
 
