@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::{Cli, Command};
 use crate::pipeline::Clock;
+use crate::source::otlp;
 
 /// How a command ended.
 #[derive(Debug)]
@@ -67,12 +68,27 @@ fn clock() -> Clock {
     Arc::new(now_ns)
 }
 
-/// A small runtime for the endpoint: its work is waiting and inflating.
+/// A small runtime for the endpoint: its work is waiting and inflating. As many connections as it may have, it can have.
 fn runtime() -> Result<Runtime, String> {
+    raise_descriptors(DESCRIPTORS);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("net")
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the network threads: {error}"))
+}
+
+/// File descriptors for all connections there may be, and everything else.
+const DESCRIPTORS: u64 = otlp::MAX_CONNECTIONS as u64 + 256;
+
+/// Lets this process have this many file descriptors, as far as the system permits: the usual 1024 date from programs that
+/// counted them in bits. Where it does not, the endpoint lets idle connections go in time.
+fn raise_descriptors(wanted: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if current.is_some_and(|current| current < wanted) {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
+    }
 }
