@@ -36,6 +36,9 @@ pub enum Command {
     Check(Check),
     /// Print the catalogue of checks.
     Checks(Checks),
+    /// List the themes, where each comes from and what is odd about it; own ones are files in
+    /// ~/.config/reqtop/themes.
+    Themes,
     /// Run the dashboard on a simulated cluster that exports to it over loopback.
     Demo(Demo),
 }
@@ -49,6 +52,9 @@ pub struct Dashboard {
     /// Go on reading the last file while it is written (plain lines only).
     #[arg(long, short = 'f', requires = "files")]
     pub follow: bool,
+    /// Read from a trace store.
+    #[command(flatten)]
+    pub from: FromStore,
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
@@ -58,6 +64,49 @@ pub struct Dashboard {
     /// How it looks.
     #[command(flatten)]
     pub look: Look,
+}
+
+/// A trace store to read from.
+#[derive(Args, Debug, Default, Clone)]
+pub struct FromStore {
+    /// Read requests out of a trace store: `jaeger URL` (its query address, usually port 16686) or `tempo URL` (usually
+    /// 3200). The dashboard goes on with what comes in there, unless --until is given.
+    #[arg(long, num_args = 2, value_names = ["STORE", "URL"], help_heading = "Trace store")]
+    pub from: Vec<String>,
+    /// From when on: a time before now, or a moment such as 2026-11-30T06:00:00Z.
+    #[arg(long, value_name = "TIME", requires = "from", default_value = "1h", help_heading = "Trace store")]
+    pub since: Option<String>,
+    /// Until when, likewise.
+    #[arg(long, value_name = "TIME", requires = "from", help_heading = "Trace store")]
+    pub until: Option<String>,
+    /// Only traces with a span of this service; may be given more than once [default: those that begin requests]
+    #[arg(long, value_name = "NAME", requires = "from", help_heading = "Trace store")]
+    pub service: Vec<String>,
+    /// Only traces where such a span has this name.
+    #[arg(long, value_name = "NAME", requires = "from", help_heading = "Trace store")]
+    pub operation: Option<String>,
+    /// Only traces where such a span took at least this long.
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = duration, help_heading = "Trace store")]
+    pub min_duration: Option<Duration>,
+    /// Only traces where such a span took at most this long.
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = duration, help_heading = "Trace store")]
+    pub max_duration: Option<Duration>,
+    /// Only traces where such a span or its resource has this attribute; Tempo only.
+    #[arg(long, value_name = "KEY=VALUE", requires = "from", help_heading = "Trace store")]
+    pub attribute: Vec<String>,
+    /// Search by this TraceQL instead of the options above; Tempo only.
+    #[arg(long, value_name = "QUERY", requires = "from", help_heading = "Trace store",
+        conflicts_with_all = ["service", "operation", "min_duration", "max_duration", "attribute"])]
+    pub traceql: Option<String>,
+    /// A header sent with every question (Authorization, X-Scope-OrgID); never shown.
+    #[arg(
+        long,
+        value_name = "NAME=VALUE",
+        env = "REQTOP_FROM_HEADER",
+        hide_env_values = true,
+        help_heading = "Trace store"
+    )]
+    pub from_header: Vec<String>,
 }
 
 /// Where to listen.
@@ -116,8 +165,8 @@ pub struct Keep {
 /// How it looks.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Look {
-    /// The theme: `terminal` or `light`.
-    #[arg(long, value_name = "NAME", env = "REQTOP_THEME", default_value = "terminal")]
+    /// The theme, by the name that `reqtop themes` lists or by the path of its file.
+    #[arg(long, value_name = "NAME|PATH", env = "REQTOP_THEME", default_value = "terminal")]
     pub theme: Option<String>,
     /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
     #[arg(long, env = "REQTOP_ASCII")]
@@ -223,10 +272,13 @@ pub struct Export {
 #[derive(Args, Debug)]
 pub struct Input {
     /// Files as for the dashboard; `-` is standard input.
-    #[arg(required_unless_present = "listen")]
+    #[arg(required_unless_present_any = ["listen", "from"])]
     pub files: Vec<PathBuf>,
+    /// Read from a trace store.
+    #[command(flatten)]
+    pub from: FromStore,
     /// Listen for OTLP instead of, or after, reading files; ends on Ctrl-C.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     pub listen: bool,
     /// Stop listening after this time.
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "listen")]
@@ -320,7 +372,7 @@ fn size(text: &str) -> Result<usize, String> {
 }
 
 /// Reads `90s`, `1.5m`, `500ms`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..digits].parse().map_err(|_| format!("expected a time such as 60s, found {text:?}"))?;
@@ -329,7 +381,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        other => return Err(format!("expected ms, s, m or h, found {other:?}")),
+        "d" => 86400.0,
+        other => return Err(format!("expected ms, s, m, h or d, found {other:?}")),
     };
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }

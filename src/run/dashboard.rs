@@ -7,16 +7,17 @@ use parking_lot::FairMutex;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::{Ended, clock, files, now, now_ns, runtime};
+use super::{Ended, clock, files, now, now_ns, runtime, stores};
 use crate::cli;
 use crate::pipeline;
 use crate::settings;
 use crate::source::intake::{Bounds, Intake, channel};
 use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::{self, Bound, Clients, Endpoint};
+use crate::source::remote::{self, Until};
 use crate::store::Store;
-use crate::tui::theme::{Signs, Theme};
-use crate::tui::{self, RunArgs, Shared};
+use crate::tui::theme::{Depth, Signs, Themes};
+use crate::tui::{self, RunArgs, Setup, Shared};
 use crate::view::header::{Guard, Listener, Vitals};
 
 /// Runs the dashboard on files, or on what arrives.
@@ -24,7 +25,11 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if let Some(refusal) = tui::terminal::refusal() {
         return Err(refusal.to_string());
     }
-    let bound = if args.files.is_empty() {
+    let from = settings::store(&args.from, Until::Ever, now_ns())?;
+    if let Some(from) = &from {
+        remote::probe(from)?;
+    }
+    let bound = if args.files.is_empty() && from.is_none() {
         let endpoint = settings::endpoint(&args.listen, settings::USUAL, now())?;
         Some(Endpoint::bind(endpoint).map_err(|error| error.to_string())?)
     } else {
@@ -33,6 +38,9 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
+    if let Some(from) = from {
+        stage.read_store(from)?;
+    }
     let ended = stage.show()?;
     drop(serving);
     Ok(ended)
@@ -43,7 +51,7 @@ pub(super) struct Stage {
     shared: Arc<Shared>,
     notices: Notices,
     intake: Intake,
-    theme: Theme,
+    setup: Setup,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -73,13 +81,10 @@ impl Drop for Serving {
 
 impl Stage {
     pub(super) fn new(keep: &cli::Keep, look: &cli::Look, bound: Option<&Bound>) -> Result<Self, String> {
-        let theme = Theme::named(look.theme.as_deref().unwrap_or("terminal"))?;
-        let theme = if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-            theme.without_colour()
-        } else {
-            theme
-        };
-        let theme = theme.with_signs(if look.ascii { Signs::Ascii } else { Signs::Unicode });
+        let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
+        let depth = Depth::of(|name| std::env::var(name).ok());
+        let themes = Themes::new(settings::themes_folder(), depth, signs);
+        let theme = themes.find(look.theme.as_deref().unwrap_or("terminal"))?;
         let listeners = bound.map_or_else(Vec::new, |bound| {
             let of =
                 |protocol, addresses: Vec<_>| addresses.into_iter().map(move |address| Listener { protocol, address });
@@ -110,7 +115,7 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, theme })
+        Ok(Self { shared, notices, intake, setup: Setup { themes, theme } })
     }
 
     /// Serves an endpoint that is bound.
@@ -137,10 +142,21 @@ impl Stage {
             .map_err(|error| format!("cannot start the reading thread: {error}"))
     }
 
+    /// Reads a trace store beside the screen.
+    fn read_store(&self, from: remote::Settings) -> Result<(), String> {
+        let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
+        shared.report(|vitals| vitals.store = Some(from.name()));
+        std::thread::Builder::new()
+            .name("trace store".into())
+            .spawn(move || stores::into_intake(&from, &intake, &shared))
+            .map(drop)
+            .map_err(|error| format!("cannot start the reading thread: {error}"))
+    }
+
     /// Shows the screen until it ends.
-    pub(super) fn show(&self) -> Result<Ended, String> {
-        let args = RunArgs { shared: Arc::clone(&self.shared), theme: self.theme.clone(), clock: &now_ns };
-        let reason = tui::run(&args).map_err(|error| error.to_string())?;
+    pub(super) fn show(self) -> Result<Ended, String> {
+        let args = RunArgs { shared: self.shared, setup: self.setup, clock: &now_ns };
+        let reason = tui::run(args).map_err(|error| error.to_string())?;
         Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
     }
 }

@@ -7,6 +7,8 @@ mod dashboard;
 mod demo;
 mod files;
 mod headless;
+mod lists;
+mod stores;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,6 +51,7 @@ pub fn run(cli: Cli) -> Ended {
         Some(Command::Export(export)) => headless::export(export),
         Some(Command::Check(check)) => headless::check(check),
         Some(Command::Checks(checks)) => Ok(headless::checks(checks)),
+        Some(Command::Themes) => Ok(lists::themes()),
         Some(Command::Demo(demo)) => demo::run(demo),
     }
     .unwrap_or_else(Ended::badly)
@@ -66,6 +69,12 @@ fn now_ns() -> u64 {
 
 fn clock() -> Clock {
     Arc::new(now_ns)
+}
+
+/// Says something on standard error while the command still runs.
+fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "reqtop: {text}");
 }
 
 /// A small runtime for the endpoint: its work is waiting and inflating. As many connections as it may have, it can have.

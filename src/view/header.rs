@@ -29,15 +29,32 @@ pub struct Guard {
     pub lacks: Vec<&'static str>,
 }
 
-/// How far a file has been read.
+/// What is being read, and how far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
-    /// The file being read.
+    /// The file or trace store being read.
     pub name: String,
-    /// Bytes read over all files.
-    pub read: u64,
-    /// Bytes there are over all files; 0 when not known.
-    pub total: u64,
+    /// How far.
+    pub done: Done,
+}
+
+/// How far something has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Files, by their bytes.
+    Bytes {
+        /// Bytes read over all files.
+        read: u64,
+        /// Bytes there are over all files; 0 when not known.
+        total: u64,
+    },
+    /// A trace store, by the time range asked for, nanoseconds.
+    Time {
+        /// What of it is read.
+        done_ns: u64,
+        /// The whole range.
+        of_ns: u64,
+    },
 }
 
 /// What the header tells beside what the store holds; kept up to date by the sources.
@@ -53,8 +70,10 @@ pub struct Vitals {
     pub malformed: u64,
     /// When the last payload came, nanoseconds since the epoch.
     pub last_arrival_ns: Option<u64>,
-    /// The file being read; `None` when none is.
+    /// What is being read; `None` when nothing is, or only what is new.
     pub loading: Option<Loading>,
+    /// The trace store that is read.
+    pub store: Option<String>,
     /// Things worth telling once, oldest first: odd paths, bad lines, snake_case fields.
     pub notices: Vec<String>,
 }
@@ -166,15 +185,19 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
     if let Some((long, short)) = exposure(&vitals.listeners, &vitals.guard) {
         add(1, long, short, false);
     }
+    if let (Some(store), None) = (&vitals.store, &vitals.loading) {
+        let long = vec![Piece::new("● ", Tone::Good), Piece::dim("following "), Piece::plain(store)];
+        add(3, long, vec![Piece::new("● ", Tone::Good), Piece::plain(store.split(' ').next().unwrap_or(""))], false);
+    }
     if let Some(loading) = &vitals.loading {
-        let done =
-            if loading.total > 0 { format::percent(loading.read, loading.total) } else { format::bytes(loading.read) };
-        let long = vec![
-            Piece::dim("reading "),
-            Piece::plain(&loading.name),
-            Piece::new(format!(" {done}"), Tone::Accent),
-            Piece::dim(format!(" of {}", format::bytes(loading.total))),
-        ];
+        let (done, of) = match loading.done {
+            Done::Bytes { read, total: 0 } => (format::bytes(read), None),
+            Done::Bytes { read, total } => (format::percent(read, total), Some(format::bytes(total))),
+            Done::Time { done_ns, of_ns } => (format::percent(done_ns, of_ns), Some(format::duration(of_ns))),
+        };
+        let mut long =
+            vec![Piece::dim("reading "), Piece::plain(&loading.name), Piece::new(format!(" {done}"), Tone::Accent)];
+        long.extend(of.map(|of| Piece::dim(format!(" of {of}"))));
         add(2, long, vec![Piece::new(format!("⇣ {done}"), Tone::Accent)], false);
     }
     let rate = format::rate(meter.rate(now_ns));
@@ -209,8 +232,11 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
             add(1, long, short, true);
         }
     }
-    let last = vitals.last_arrival_ns.map_or("nothing yet".into(), format::clock);
-    add(6, vec![Piece::dim(&last)], vec![Piece::dim(last)], true);
+    let (long, short) = match vitals.last_arrival_ns.map(format::clock) {
+        Some(last) => (vec![Piece::dim("last "), Piece::plain(&last)], vec![Piece::dim(last)]),
+        None => (vec![Piece::dim("nothing yet")], vec![Piece::dim("nothing yet")]),
+    };
+    add(6, long, short, true);
     Header { parts }
 }
 

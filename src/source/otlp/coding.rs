@@ -16,7 +16,7 @@ const GZIP_MEMBERS: usize = 1000;
 
 /// How a body is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(in crate::source) enum Coding {
     Identity,
     Gzip,
     Zstd,
@@ -25,7 +25,7 @@ pub(super) enum Coding {
 
 /// Why a body could not be inflated.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Inflate {
+pub(in crate::source) enum Inflate {
     /// Larger than the limit.
     TooLarge,
     /// Not what its coding says.

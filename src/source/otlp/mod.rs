@@ -15,7 +15,7 @@ use super::notices::Notices;
 mod answer;
 mod bind;
 mod body;
-mod coding;
+pub(super) mod coding;
 mod connection;
 mod cors;
 mod crowd;
