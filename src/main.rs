@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use reqtop::cli::Cli;
+use reqtop::lifecycle::text;
 
 fn main() -> ExitCode {
     let ended = reqtop::run::run(Cli::parse());
@@ -13,7 +14,7 @@ fn main() -> ExitCode {
     let mut err = std::io::stderr().lock();
     // What cannot be said, cannot be said.
     for note in &ended.notes {
-        let _ = writeln!(err, "reqtop: {note}");
+        let _ = writeln!(err, "reqtop: {}", text::one_line(note));
     }
     match written {
         Ok(()) => ended.code(),

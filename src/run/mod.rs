@@ -74,7 +74,7 @@ fn clock() -> Clock {
 /// Says something on standard error while the command still runs.
 fn say(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "reqtop: {text}");
+    let _ = writeln!(std::io::stderr(), "reqtop: {}", crate::lifecycle::text::one_line(text));
 }
 
 /// A small runtime for the endpoint: its work is waiting and inflating. As many connections as it may have, it can have.
