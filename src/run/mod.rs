@@ -16,9 +16,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Runtime;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use crate::pipeline::Clock;
 use crate::source::otlp;
+use crate::writing::{self, Existing};
 
 /// How a command ended.
 #[derive(Debug)]
@@ -47,14 +48,26 @@ impl Ended {
 pub fn run(cli: Cli) -> Ended {
     match cli.command {
         None => dashboard::run(cli.dashboard),
-        Some(Command::Report(report)) => headless::report(report),
-        Some(Command::Export(export)) => headless::export(export),
-        Some(Command::Check(check)) => headless::check(check),
+        Some(Command::Report(report)) => into_file(report.out.clone(), || headless::report(report)),
+        Some(Command::Export(export)) => into_file(export.out.clone(), || headless::export(export)),
+        Some(Command::Check(check)) => into_file(check.out.clone(), || headless::check(check)),
         Some(Command::Checks(checks)) => Ok(headless::checks(checks)),
         Some(Command::Themes) => Ok(lists::themes()),
         Some(Command::Demo(demo)) => demo::run(demo),
     }
     .unwrap_or_else(Ended::badly)
+}
+
+/// Puts a command's output into the file that was asked for. Whether it may is asked before the command runs, which may take
+/// hours.
+fn into_file(out: cli::Out, run: impl FnOnce() -> Result<Ended, String>) -> Result<Ended, String> {
+    let Some(path) = out.output else { return run() };
+    let existing = if out.force { Existing::Replace } else { Existing::Refuse };
+    let named = |error| format!("--output {error}");
+    writing::check(&path, existing).map_err(named)?;
+    let mut ended = run()?;
+    writing::write_private(&path, std::mem::take(&mut ended.output).as_bytes(), existing).map_err(named)?;
+    Ok(ended)
 }
 
 /// The wall clock, since the Unix epoch.
