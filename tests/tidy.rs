@@ -16,7 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tui", &["lifecycle", "query", "checks", "store", "view"]),
     ("demo", &["lifecycle"]),
     ("cli", &["demo"]),
-    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store"]),
+    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "view"]),
     (
         "run",
         &[

@@ -19,6 +19,7 @@ use crate::store::Store;
 use crate::tui::theme::{Signs, Theme};
 use crate::tui::{self, RunArgs, Shared};
 use crate::view::header::{Listener, Vitals};
+use crate::view::link::TraceUrl;
 
 /// Runs the dashboard on files, or on what arrives.
 pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
@@ -35,7 +36,8 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     } else {
         None
     };
-    let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
+    let trace_url = settings::trace_url(&args.look, from.as_ref())?;
+    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), trace_url)?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
     if let Some(from) = from {
@@ -52,6 +54,7 @@ pub(super) struct Stage {
     notices: Notices,
     intake: Intake,
     theme: Theme,
+    trace_url: Option<TraceUrl>,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -80,7 +83,12 @@ impl Drop for Serving {
 }
 
 impl Stage {
-    pub(super) fn new(keep: &cli::Keep, look: &cli::Look, bound: Option<&Bound>) -> Result<Self, String> {
+    pub(super) fn new(
+        keep: &cli::Keep,
+        look: &cli::Look,
+        bound: Option<&Bound>,
+        trace_url: Option<TraceUrl>,
+    ) -> Result<Self, String> {
         let theme = Theme::named(look.theme.as_deref().unwrap_or("terminal"))?;
         let theme = if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             theme.without_colour()
@@ -114,7 +122,7 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, theme })
+        Ok(Self { shared, notices, intake, theme, trace_url })
     }
 
     /// Serves an endpoint that is bound.
@@ -154,7 +162,12 @@ impl Stage {
 
     /// Shows the screen until it ends.
     pub(super) fn show(&self) -> Result<Ended, String> {
-        let args = RunArgs { shared: Arc::clone(&self.shared), theme: self.theme.clone(), clock: &now_ns };
+        let args = RunArgs {
+            shared: Arc::clone(&self.shared),
+            theme: self.theme.clone(),
+            trace_url: self.trace_url.clone(),
+            clock: &now_ns,
+        };
         let reason = tui::run(&args).map_err(|error| error.to_string())?;
         Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
     }

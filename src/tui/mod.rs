@@ -30,12 +30,16 @@ pub use app::{Event, ExitReason};
 pub use shared::Shared;
 use theme::Theme;
 
+use crate::view::link::TraceUrl;
+
 /// What the screen needs.
 pub struct RunArgs<'a> {
     /// The store and what the sources tell.
     pub shared: Arc<Shared>,
     /// The look; already without colours when `NO_COLOR` is set.
     pub theme: Theme,
+    /// Where traces are shown by their store.
+    pub trace_url: Option<TraceUrl>,
     /// Nanoseconds since the epoch.
     pub clock: &'a dyn Fn() -> u64,
 }
@@ -54,7 +58,7 @@ pub fn run(args: &RunArgs<'_>) -> io::Result<ExitReason> {
     listen(sender.clone())?;
     args.shared.tell(sender);
     let mut screen = screen::Screen::new(CrosstermBackend::new(io::stdout()));
-    let mut app = app::App::new(&*args.shared, args.theme.clone(), args.clock);
+    let mut app = app::App::new(&*args.shared, args.theme.clone(), args.clock).linking(args.trace_url.clone());
     let ended = app.run(&mut screen, &mut host, &events);
     args.shared.hush();
     match ended {
