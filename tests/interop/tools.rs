@@ -73,7 +73,8 @@ pub fn kept(name: &str, make: impl FnOnce(&Path) -> Had<()>) -> Had<PathBuf> {
         if folder.is_dir() {
             return Ok(folder);
         }
-        let making = tempfile::Builder::new().prefix(&format!("{name}.")).tempdir_in(cache()).map_err(|e| e.to_string())?;
+        let making =
+            tempfile::Builder::new().prefix(&format!("{name}.")).tempdir_in(cache()).map_err(|e| e.to_string())?;
         let began = Instant::now();
         make(making.path())?;
         // Another run may have been faster: its folder is as good.
@@ -88,7 +89,9 @@ pub fn kept(name: &str, make: impl FnOnce(&Path) -> Had<()>) -> Had<PathBuf> {
 
 /// A short name for a text, for names in the cache.
 pub fn digest(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     format!("{hash:016x}")
 }
 
@@ -211,14 +214,23 @@ pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
 
 /// The Collector with the components of `collector/builder.yaml`.
 pub fn collector() -> Had<PathBuf> {
+    collector_of("builder.yaml")
+}
+
+/// The Collector with the components of `collector/builder-contrib.yaml`.
+pub fn collector_contrib() -> Had<PathBuf> {
+    collector_of("builder-contrib.yaml")
+}
+
+fn collector_of(recipe: &str) -> Had<PathBuf> {
     tool("go")?;
-    let recipe = here("collector/builder.yaml");
+    let recipe = here("collector").join(recipe);
     let text = fs::read_to_string(&recipe).unwrap();
     let version = text.lines().find_map(|line| line.trim().strip_prefix("version: ")).expect("a version");
     let made = kept(&format!("otelcol-{version}-{}", digest(&text)), |folder| {
         let builder = format!("go.opentelemetry.io/collector/cmd/builder@v{version}");
         run(Command::new("go").args(["run", &builder, "--config"]).arg(&recipe).current_dir(folder))
-            .map_err(|why| format!("the Collector cannot be built here: {why}"))
+            .map_err(|why| format!("this Collector cannot be built here: {why}"))
     })?;
     Ok(made.join("otelcol/otelcol"))
 }
