@@ -352,7 +352,7 @@ impl Reading<'_> {
         began: Option<u64>,
     ) -> Result<HashSet<TraceId>, End> {
         let (least, Limits { page, most, .. }) = (self.api.least_ns(), self.settings.limits);
-        let (mut at, mut step, mut limit) = (from_ns, ((to_ns - from_ns) / PARTS).max(least), page);
+        let (mut at, mut step, mut limit) = (from_ns, (to_ns.saturating_sub(from_ns) / PARTS).max(least), page);
         let mut read = HashSet::new();
         while at < to_ns {
             let end = to_ns.min(at.saturating_add(step));
