@@ -15,8 +15,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("report", &["lifecycle", "query", "checks", "store", "view"]),
     ("tui", &["lifecycle", "query", "checks", "store", "view"]),
     ("demo", &["lifecycle"]),
-    ("cli", &["demo"]),
-    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store"]),
+    ("cli", &["demo", "tui"]),
+    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "tui", "view"]),
     (
         "run",
         &[

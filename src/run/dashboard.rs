@@ -15,7 +15,6 @@ use crate::source::intake::{Bounds, Intake, channel};
 use crate::source::notices::Notices;
 use crate::source::otlp::{Bound, Endpoint};
 use crate::store::Store;
-use crate::tui::theme::{Depth, Signs, Themes};
 use crate::tui::{self, RunArgs, Setup, Shared};
 use crate::view::header::{Listener, Vitals};
 
@@ -73,10 +72,7 @@ impl Drop for Serving {
 
 impl Stage {
     pub(super) fn new(keep: &cli::Keep, look: &cli::Look, bound: Option<&Bound>) -> Result<Self, String> {
-        let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
-        let depth = Depth::of(|name| std::env::var(name).ok());
-        let themes = Themes::new(settings::themes_folder(), depth, signs);
-        let theme = themes.find(look.theme.as_deref().unwrap_or("terminal"))?;
+        let setup = settings::setup(look, |name| std::env::var(name).ok())?;
         let listeners = bound.map_or_else(Vec::new, |bound| {
             let of =
                 |protocol, addresses: Vec<_>| addresses.into_iter().map(move |address| Listener { protocol, address });
@@ -103,7 +99,7 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, setup: Setup { themes, theme } })
+        Ok(Self { shared, notices, intake, setup })
     }
 
     /// Serves an endpoint that is bound.

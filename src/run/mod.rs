@@ -49,6 +49,8 @@ pub fn run(cli: Cli) -> Ended {
         Some(Command::Export(export)) => headless::export(export),
         Some(Command::Check(check)) => headless::check(check),
         Some(Command::Checks(checks)) => Ok(headless::checks(checks)),
+        Some(Command::Config(config)) => Ok(lists::config(config)),
+        Some(Command::Keys(keys)) => Ok(lists::keys(&keys)),
         Some(Command::Themes) => Ok(lists::themes()),
         Some(Command::Demo(demo)) => demo::run(demo),
     }

@@ -5,10 +5,12 @@ use std::io;
 use crossterm::event::KeyEvent;
 
 use crate::lifecycle::request::RequestKey;
+use crate::tui::keymap::Keymap;
 use crate::tui::theme::{Entry, Source, Theme, Themes};
 use crate::view::data::Data;
 use crate::view::filter::Filter;
 use crate::view::header::Vitals;
+use crate::view::window::Window;
 
 /// What the loop hears of.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,8 +93,14 @@ pub trait Host {
     fn is_there(&self) -> bool;
 }
 
-/// How the screen looks.
+/// How the screen looks and listens, and what it shows at first.
 pub struct Setup {
+    /// Which key does what.
+    pub keys: Keymap,
+    /// What is shown.
+    pub filter: Filter,
+    /// How far back panes and list look.
+    pub window: Window,
     /// The themes there are.
     pub themes: Themes,
     /// The one to begin with.
@@ -104,6 +112,12 @@ impl From<Theme> for Setup {
     fn from(theme: Theme) -> Self {
         let source = Source::BuiltIn;
         let theme = Entry { name: String::new(), source, about: String::new(), warnings: Vec::new(), theme };
-        Self { themes: Themes::default(), theme }
+        Self {
+            keys: Keymap::default(),
+            filter: Filter::default(),
+            window: Window::default(),
+            themes: Themes::default(),
+            theme,
+        }
     }
 }

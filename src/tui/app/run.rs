@@ -17,8 +17,11 @@ const LOOK_AFTER: Duration = Duration::from_secs(2);
 impl App<'_> {
     pub(super) fn serve(&mut self, host: &mut dyn Host) -> io::Result<Served> {
         let mut served = Served::default();
-        for request in std::mem::take(&mut self.requests) {
+        // One may ask for others.
+        while !self.requests.is_empty() {
+            let request = self.requests.remove(0);
             match request {
+                Request::Act(action) => self.act(action),
                 Request::End(reason) => served.end = served.end.or(Some(reason)),
                 Request::Suspend => {
                     host.suspend()?;

@@ -182,7 +182,7 @@ impl Live {
             (true, Some(trace)) => vec![Command::Copy("trace id", trace.to_string())],
             (true, None) => vec![Command::Say("this request is known from records alone: it has no trace".into())],
             (false, _) if facts.request_id.is_empty() => {
-                vec![Command::Say("no request id has arrived; Y copies the trace id".into())]
+                vec![Command::Say(super::no_request_id(scene.env, Place::Live))]
             }
             (false, _) => vec![Command::Copy("request id", facts.request_id.to_string())],
         }
@@ -333,7 +333,7 @@ impl Layer for Live {
         outcomes::draw(buf, areas.outcomes, &self.outcomes, env.filter.text(), theme);
         for (at, area) in areas.panes {
             let seat = &self.seats[at];
-            seat.draw(buf, area, self.focus == Focus::Pane(seat.id()), theme);
+            seat.draw(buf, area, self.focus == Focus::Pane(seat.id()), env, theme);
         }
         requests::draw(buf, areas.requests, &self.pane, theme);
     }

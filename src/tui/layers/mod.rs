@@ -6,7 +6,9 @@
 pub mod checks;
 pub mod filter_line;
 pub mod help;
+pub mod line;
 pub mod live;
+pub mod palette;
 pub mod reader;
 pub mod request;
 pub mod seat;
@@ -20,6 +22,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::action::{Action, Place};
+use super::keymap::Keymap;
 use super::theme::{Theme, Themes};
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
@@ -31,6 +34,8 @@ use crate::view::window::Window;
 
 /// What all layers see of the whole.
 pub struct Env {
+    /// Which key does what.
+    pub keys: Keymap,
     /// The themes there are.
     pub themes: Themes,
     /// The one in use.
@@ -51,8 +56,9 @@ pub struct Env {
 
 impl Env {
     /// Before anything was done.
-    pub fn new(themes: Themes, chosen: theme_menu::Chosen) -> Self {
+    pub fn new(keys: Keymap, themes: Themes, chosen: theme_menu::Chosen) -> Self {
         Self {
+            keys,
             themes,
             chosen,
             filter: Filter::default(),
@@ -91,6 +97,8 @@ pub enum Command {
     Window(Window),
     /// Sorts the list.
     Sort(Sort),
+    /// Does an action as if its key had been pressed, after what else is asked for.
+    Act(Action),
     /// Gives everything another look.
     Theme(Box<theme_menu::Chosen>),
     /// Pauses, or goes on.
@@ -128,6 +136,14 @@ pub fn pane_command(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
         Action::Checks => vec![Command::Push(Box::new(checks::Checks::default()))],
         _ => return None,
     })
+}
+
+/// Why a request id cannot be copied, and what can.
+fn no_request_id(env: &Env, place: Place) -> String {
+    match env.keys.shown(place, Action::CopyTrace) {
+        Some(key) => format!("no request id has arrived; {key} copies the trace id"),
+        None => "no request id has arrived".into(),
+    }
 }
 
 /// How long panes stay right although nothing comes: their window moves on, and a new filter is asked of one slice of

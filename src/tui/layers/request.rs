@@ -303,7 +303,7 @@ impl Layer for RequestLayer {
         let areas = self.areas(scene.area);
         match action {
             Action::Copy if request.facts.request_id.is_empty() => {
-                return vec![Command::Say("no request id has arrived; Y copies the trace id".into())];
+                return vec![Command::Say(super::no_request_id(scene.env, Place::Request))];
             }
             Action::Copy => return vec![Command::Copy("request id", request.facts.request_id.to_string())],
             Action::CopyTrace => match self.chosen.and_then(|chosen| chosen.find(&request)) {

@@ -4,8 +4,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::Scene;
-use crate::tui::action::Action;
+use super::{Env, Scene};
+use crate::tui::action::{Action, Place};
 use crate::tui::panes::blocks;
 use crate::tui::theme::Theme;
 use crate::view::filter::with_term;
@@ -84,10 +84,11 @@ impl Seat {
     }
 
     /// Draws it.
-    pub fn draw(&self, buf: &mut Buffer, area: Rect, focused: bool, theme: &Theme) {
+    pub fn draw(&self, buf: &mut Buffer, area: Rect, focused: bool, env: &Env, theme: &Theme) {
         let cursor = self.cursor().filter(|_| focused);
         let title = format!("{} {}", self.id.number(), self.id.title());
-        let shown = blocks::Shown { title: &title, pane: &self.pane, cursor, focused };
+        let pick = env.keys.shown(Place::Pane, Action::Pick);
+        let shown = blocks::Shown { title: &title, pane: &self.pane, cursor, focused, pick: pick.as_deref() };
         blocks::draw(buf, area, &shown, theme);
     }
 }

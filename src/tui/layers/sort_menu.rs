@@ -63,10 +63,11 @@ impl Layer for SortMenu {
         self.top = scrolled(self.top, self.cursor, COLUMNS.len(), page);
     }
 
-    fn draw(&self, buf: &mut Buffer, whole: Rect, _: &Env, theme: &Theme) {
+    fn draw(&self, buf: &mut Buffer, whole: Rect, env: &Env, theme: &Theme) {
         let area = area(whole);
         clear(buf, area);
-        let inside = frame(buf, area, "Sort by", "Enter choose  Esc back", true, theme);
+        let hints = env.keys.hints(Place::Menu, &[(Action::Open, "choose"), (Action::Back, "back")]);
+        let inside = frame(buf, area, "Sort by", &hints, true, theme);
         for (row, (index, column)) in (0..inside.height).zip(COLUMNS.iter().enumerate().skip(self.top)) {
             let at = At::row(inside, row);
             let mark = match (column.id == self.sort.column, self.sort.reversed) {

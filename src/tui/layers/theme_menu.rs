@@ -94,10 +94,11 @@ impl Layer for ThemeMenu {
         self.top = scrolled(self.top, self.cursor, self.themes.len(), self.page(scene.area));
     }
 
-    fn draw(&self, buf: &mut Buffer, whole: Rect, _: &Env, theme: &Theme) {
+    fn draw(&self, buf: &mut Buffer, whole: Rect, env: &Env, theme: &Theme) {
         let area = self.area(whole);
         clear(buf, area);
-        let inside = frame(buf, area, "Theme", "Enter keep  Esc back", true, theme);
+        let hints = env.keys.hints(Place::Menu, &[(Action::Open, "keep"), (Action::Back, "back")]);
+        let inside = frame(buf, area, "Theme", &hints, true, theme);
         let page = self.page(whole).min(inside.height);
         for (row, (index, entry)) in (0..page).zip(self.themes.iter().enumerate().skip(self.top)) {
             let at = At::row(inside, row);

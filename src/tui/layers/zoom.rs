@@ -78,7 +78,7 @@ impl Layer for Zoom {
             header::draw(buf, line(0), &env.header, theme);
             outcomes::draw(buf, line(1), &self.outcomes, env.filter.text(), theme);
         }
-        self.seat.draw(buf, pane, true, theme);
+        self.seat.draw(buf, pane, true, env, theme);
     }
 
     fn shown(&self) -> Vec<RequestKey> {

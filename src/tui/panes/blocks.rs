@@ -28,6 +28,8 @@ pub struct Shown<'a> {
     pub cursor: Option<(Spot, &'a str)>,
     /// Whether keys go here.
     pub focused: bool,
+    /// The key that filters by what the cursor stands on.
+    pub pick: Option<&'a str>,
 }
 
 /// Where blocks stand in a pane of this size.
@@ -52,8 +54,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, shown: &Shown<'_>, theme: &Theme) {
             draw_block(buf, area, &blocks[block], cursor, theme);
         }
     }
-    if let (true, Some((_, term))) = (shown.focused, shown.cursor) {
-        let text = format!(" Enter ▸ {term} ");
+    if let (true, Some((_, term)), Some(key)) = (shown.focused, shown.cursor, shown.pick) {
+        let text = format!(" {key} ▸ {term} ");
         let room = At { x: area.x + 2, y: area.bottom() - 1, width: area.width.saturating_sub(4) };
         put(buf, At { width: width(&text).min(room.width), ..room }, &text, theme.role(Role::Focus));
     }
