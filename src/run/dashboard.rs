@@ -7,24 +7,29 @@ use parking_lot::FairMutex;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::{Ended, clock, files, now_ns, runtime};
+use super::{Ended, clock, files, now, now_ns, runtime, stores};
 use crate::cli;
 use crate::pipeline;
 use crate::settings;
 use crate::source::intake::{Bounds, Intake, channel};
-use crate::source::notices::Notices;
-use crate::source::otlp::{Bound, Endpoint};
+use crate::source::notices::{Notice, Notices};
+use crate::source::otlp::{self, Bound, Clients, Endpoint};
+use crate::source::remote::{self, Until};
 use crate::store::Store;
 use crate::tui::{self, RunArgs, Setup, Shared};
-use crate::view::header::{Listener, Vitals};
+use crate::view::header::{Guard, Listener, Vitals};
 
 /// Runs the dashboard on files, or on what arrives.
 pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if let Some(refusal) = tui::terminal::refusal() {
         return Err(refusal.to_string());
     }
-    let bound = if args.files.is_empty() {
-        let endpoint = settings::endpoint(&args.listen, settings::USUAL)?;
+    let from = settings::store(&args.from, Until::Ever, now_ns())?;
+    if let Some(from) = &from {
+        remote::probe(from)?;
+    }
+    let bound = if args.files.is_empty() && from.is_none() {
+        let endpoint = settings::endpoint(&args.listen, settings::USUAL, now())?;
         Some(Endpoint::bind(endpoint).map_err(|error| error.to_string())?)
     } else {
         None
@@ -32,6 +37,9 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
+    if let Some(from) = from {
+        stage.read_store(from)?;
+    }
     let ended = stage.show()?;
     drop(serving);
     Ok(ended)
@@ -78,8 +86,11 @@ impl Stage {
                 |protocol, addresses: Vec<_>| addresses.into_iter().map(move |address| Listener { protocol, address });
             of("grpc", bound.grpc()).chain(of("http", bound.http())).collect()
         });
+        let guard = bound.map_or_else(Guard::default, |bound| words(bound.guard()));
+        let cautions = bound.map_or_else(Vec::new, Bound::cautions);
         let store = Arc::new(FairMutex::new(Store::new(settings::limits(keep))));
-        let shared = Arc::new(Shared::new(Arc::clone(&store), Vitals { listeners, ..Vitals::default() }));
+        let vitals = Vitals { listeners, guard, notices: cautions.clone(), ..Vitals::default() };
+        let shared = Arc::new(Shared::new(Arc::clone(&store), vitals));
         let (intake, outlet) = channel(Bounds::default());
         let bell = Arc::clone(&shared);
         pipeline::start(outlet, store, clock(), move || bell.changed())
@@ -88,11 +99,12 @@ impl Stage {
         let notices = Notices::default();
         notices.on_note(move |notices| {
             if let Some(shared) = bell.upgrade() {
-                let busy = notices.count(crate::source::notices::Notice::Busy);
-                let malformed = notices.total() - busy;
-                let words =
-                    notices.list().into_iter().map(|noted| format!("{}: {}", noted.notice.label(), noted.latest));
-                let words: Vec<String> = words.collect();
+                let busy = notices.count(Notice::Busy);
+                let refusals = Notice::ALL.into_iter().filter(|notice| notice.is_refusal());
+                let malformed = refusals.map(|notice| notices.count(notice)).sum();
+                let noted = notices.list().into_iter();
+                let noted = noted.map(|noted| format!("{}: {}", noted.notice.label(), noted.latest));
+                let words: Vec<String> = cautions.iter().cloned().chain(noted).collect();
                 shared.report(|vitals| {
                     (vitals.busy, vitals.malformed) = (busy, malformed);
                     vitals.notices = words;
@@ -126,10 +138,37 @@ impl Stage {
             .map_err(|error| format!("cannot start the reading thread: {error}"))
     }
 
+    /// Reads a trace store beside the screen.
+    fn read_store(&self, from: remote::Settings) -> Result<(), String> {
+        let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
+        shared.report(|vitals| vitals.store = Some(from.name()));
+        std::thread::Builder::new()
+            .name("trace store".into())
+            .spawn(move || stores::into_intake(&from, &intake, &shared))
+            .map(drop)
+            .map_err(|error| format!("cannot start the reading thread: {error}"))
+    }
+
     /// Shows the screen until it ends.
     pub(super) fn show(self) -> Result<Ended, String> {
         let args = RunArgs { shared: self.shared, setup: self.setup, clock: &now_ns };
         let reason = tui::run(args).map_err(|error| error.to_string())?;
         Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
     }
+}
+
+/// What keeps others out, and what could.
+fn words(guard: otlp::Guard) -> Guard {
+    let mut words = Guard::default();
+    match guard.tls {
+        None => words.lacks.push("no TLS"),
+        Some(Clients::All) => words.has.push("TLS"),
+        Some(Clients::Certified) => words.has.push("TLS with client certificates"),
+    }
+    match guard.token {
+        true => words.has.push("token"),
+        false if guard.tls == Some(Clients::Certified) => {}
+        false => words.lacks.push("no token"),
+    }
+    words
 }

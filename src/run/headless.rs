@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::FairMutex;
 
-use super::{Ended, clock, files, now_ns, runtime};
+use super::{Ended, clock, files, now, now_ns, runtime, say, stores};
 use crate::checks::load::{LoadList, aiperf, ledger};
 use crate::cli;
 use crate::pipeline;
@@ -17,6 +17,7 @@ use crate::settings;
 use crate::source::intake::{Bounds, channel};
 use crate::source::notices::Notices;
 use crate::source::otlp::Endpoint;
+use crate::source::remote::Until;
 use crate::store::Store;
 
 /// How often a wait for `--requests` looks.
@@ -122,20 +123,26 @@ fn gather(
     let filter = settings::filter(args.filter.as_deref())?;
     let bound = match args.listen {
         true => {
-            let endpoint = settings::endpoint(&args.endpoint, settings::USUAL)?;
+            let endpoint = settings::endpoint(&args.endpoint, settings::USUAL, now())?;
             Some(Endpoint::bind(endpoint).map_err(|error| error.to_string())?)
         }
         false => None,
     };
     let mut store = Store::new(settings::limits(&args.keep));
+    let from = settings::store(&args.from, Until::Now, now_ns())?;
     let mut input = files::into_store(&args.files, &mut store)?;
+    if let Some(from) = &from {
+        stores::into_store(from, &mut store, &mut input)?;
+    }
     let mut notes = Vec::new();
     if let Some(bound) = bound {
         let addresses = |addresses: Vec<std::net::SocketAddr>| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
+        let cautions = bound.cautions();
         // On standard error and at once: whoever starts the sender waits for it.
-        tracing_line(&format!("listening: grpc {}; http {}", addresses(bound.grpc()), addresses(bound.http())));
+        say(&format!("listening: grpc {}; http {}", addresses(bound.grpc()), addresses(bound.http())));
+        cautions.iter().for_each(|caution| say(&format!("caution: {caution}")));
         let shared = Arc::new(FairMutex::new(store));
         let (intake, outlet) = channel(Bounds::default());
         let writer = pipeline::start(outlet, Arc::clone(&shared), clock(), || {})
@@ -193,10 +200,4 @@ async fn signal() {
         _ = int.recv() => {}
         _ = term.recv() => {}
     }
-}
-
-/// Says something on standard error while the command still runs.
-fn tracing_line(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "reqtop: {text}");
 }

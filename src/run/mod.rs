@@ -8,10 +8,11 @@ mod demo;
 mod files;
 mod headless;
 mod lists;
+mod stores;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Runtime;
 
@@ -57,13 +58,24 @@ pub fn run(cli: Cli) -> Ended {
     .unwrap_or_else(Ended::badly)
 }
 
+/// The wall clock, since the Unix epoch.
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// The wall clock, nanoseconds since the Unix epoch.
 fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    u64::try_from(now().as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn clock() -> Clock {
     Arc::new(now_ns)
+}
+
+/// Says something on standard error while the command still runs.
+fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "reqtop: {text}");
 }
 
 /// A small runtime for the endpoint: its work is waiting and inflating.

@@ -18,6 +18,8 @@ use crate::demo::fault::Kind;
 use crate::lifecycle::stage::Mode;
 use crate::query::Query;
 use crate::source::otlp;
+use crate::source::remote::client::Base;
+use crate::source::remote::{self, Until};
 use crate::store::Limits;
 use crate::tui::Setup;
 use crate::tui::theme::{Depth, Signs, Themes};
@@ -26,11 +28,11 @@ use crate::view::window::Window;
 
 pub use resolve::{Refusal, default_file, resolve, usual_file};
 
-/// Where to listen.
+/// Where to listen, and to whom. `now` is the time since the Unix epoch, to tell an expired certificate.
 ///
 /// # Errors
-/// An address that is none.
-pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2]) -> Result<otlp::Settings, String> {
+/// An address that is none; a token or TLS file that cannot be used.
+pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2], now: Duration) -> Result<otlp::Settings, String> {
     let address = |text: &Option<String>, option: &str, default| match text {
         Some(text) => text.parse().map_err(|error| format!("{option}: {error}")),
         None => Ok(default),
@@ -40,7 +42,38 @@ pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2]) -> Result<otl
         http: address(&listen.http, "--http", default[1])?,
         max_message: listen.max_message.unwrap_or(otlp::MAX_MESSAGE),
         origins: listen.allow_origin.clone(),
+        token: token(&listen.guard)?,
+        tls: tls(&listen.guard, now)?,
+        max_connections: listen.max_connections.unwrap_or(otlp::MAX_CONNECTIONS),
     })
+}
+
+/// The variable that may hold the token. There is no option for it: others can read a command line.
+const TOKEN: &str = "REQTOP_TOKEN";
+
+/// The token that senders must show.
+///
+/// # Errors
+/// One that was given and cannot be used; never says it.
+pub fn token(guard: &cli::Guard) -> Result<Option<otlp::Token>, String> {
+    if let Some(path) = &guard.token_file {
+        return otlp::Token::from_file(path).map(Some).map_err(|error| format!("--token-file {error}"));
+    }
+    let Some(secret) = std::env::var_os(TOKEN) else { return Ok(None) };
+    let token = otlp::Token::new(secret.as_encoded_bytes());
+    token.map(Some).map_err(|error| format!("{TOKEN}: {error}; unset it to let everybody send"))
+}
+
+fn tls(guard: &cli::Guard, now: Duration) -> Result<Option<otlp::Tls>, String> {
+    let (certificate, key) = match (&guard.tls_cert, &guard.tls_key) {
+        (None, None) if guard.tls_client_ca.is_none() => return Ok(None),
+        (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
+        (Some(_), None) => return Err("--tls-cert needs --tls-key with the certificate's key".into()),
+        (None, Some(_)) => return Err("--tls-key needs --tls-cert with its certificate".into()),
+        (None, None) => return Err("--tls-client-ca needs --tls-cert and --tls-key".into()),
+    };
+    let files = otlp::Files { certificate, key, client_ca: guard.tls_client_ca.clone() };
+    otlp::Tls::load(&files, now).map(Some)
 }
 
 /// The ports that OTLP names, on both loopbacks.
@@ -60,6 +93,63 @@ pub fn limits(keep: &cli::Keep) -> Limits {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The trace store to read; `None` when none is asked for.
+///
+/// # Errors
+/// A word that names no store, an address that is none, a time that is none, what this store cannot search for.
+pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<remote::Settings>, String> {
+    let [store, url] = &from.from[..] else { return Ok(None) };
+    let Some((kind, _)) = remote::Kind::ALL.into_iter().find(|(_, word)| word.eq_ignore_ascii_case(store)) else {
+        return Err(format!("--from: expected jaeger or tempo before the address, found {store:?}"));
+    };
+    let base = Base::parse(url).map_err(|error| format!("--from {store}: {error}"))?;
+    let moment = |text: &str, option: &str| moment(text, now_ns).map_err(|error| format!("{option}: {error}"));
+    let until = from.until.as_deref().map(|text| moment(text, "--until")).transpose()?.map_or(usual, Until::At);
+    let since_ns = moment(from.since.as_deref().unwrap_or("1h"), "--since")?;
+    if let Until::At(until_ns) = until
+        && until_ns <= since_ns
+    {
+        return Err("--until: expected a moment after --since".into());
+    }
+    let attribute = |text: &String| match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("--attribute: expected KEY=VALUE, found {text:?}")),
+    };
+    let search = remote::Search {
+        services: from.service.clone(),
+        operation: from.operation.clone(),
+        longer_ns: from.min_duration.map(nanos),
+        shorter_ns: from.max_duration.map(nanos),
+        attributes: from.attribute.iter().map(attribute).collect::<Result<_, _>>()?,
+        traceql: from.traceql.clone(),
+    };
+    if kind == remote::Kind::Jaeger && (!search.attributes.is_empty() || search.traceql.is_some()) {
+        return Err(
+            "--attribute and --traceql: Jaeger's query API v3 cannot search for them over HTTP; use --filter, \
+                    which asks what has been read"
+                .into(),
+        );
+    }
+    let mut headers = http::HeaderMap::new();
+    for text in &from.from_header {
+        let (name, value) = remote::client::header(text).map_err(|error| format!("--from-header: {error}"))?;
+        headers.append(name, value);
+    }
+    let limits = remote::Limits::default();
+    Ok(Some(remote::Settings { kind, base, headers, search, since_ns, until, limits }))
+}
+
+/// Reads a time before now (`1h`) or a moment (RFC 3339), as nanoseconds since the epoch.
+fn moment(text: &str, now_ns: u64) -> Result<u64, String> {
+    if let Ok(moment) = text.parse::<jiff::Timestamp>() {
+        return u64::try_from(moment.as_nanosecond())
+            .map_err(|_| format!("expected a moment after 1970, found {text}"));
+    }
+    let ago = cli::duration(text)
+        .map_err(|_| format!("expected a time such as 1h or a moment such as 2026-11-30T06:00:00Z, found {text:?}"))?;
+    Ok(now_ns.saturating_sub(nanos(ago)))
 }
 
 /// The simulated cluster.

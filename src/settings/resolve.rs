@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::file::{self, File, Value, name};
 use crate::cli::{self, Cli};
@@ -30,30 +30,36 @@ impl From<clap::Error> for Refusal {
     }
 }
 
-/// Groups of options that may stand in the file, by command; the first is the dashboard. Elsewhere a filter or a port that
-/// was set for the dashboard would be a trap.
-const GROUPS: [(&str, &[&str]); 6] = [
-    ("", &["Listen", "Guard", "Keep", "Look"]),
-    ("config", &["Listen", "Guard", "Keep", "Look"]),
-    ("demo", &["Keep", "Look"]),
-    ("report", &["Listen", "Guard", "Keep"]),
-    ("export", &["Listen", "Guard", "Keep"]),
-    ("check", &["Listen", "Guard", "Keep"]),
+/// Options that belong together.
+type Part = fn(Command) -> Command;
+const LISTEN: Part = cli::Listen::augment_args;
+const KEEP: Part = cli::Keep::augment_args;
+const LOOK: Part = cli::Look::augment_args;
+
+/// What may stand in the file, by command; the first is the dashboard. Elsewhere a filter or a port that was set for the
+/// dashboard would be a trap.
+const PARTS: [(&str, &[Part]); 6] = [
+    ("", &[LISTEN, KEEP, LOOK]),
+    ("config", &[LISTEN, KEEP, LOOK]),
+    ("demo", &[KEEP, LOOK]),
+    ("report", &[LISTEN, KEEP]),
+    ("export", &[LISTEN, KEEP]),
+    ("check", &[LISTEN, KEEP]),
 ];
 
 /// Commands that do their work whatever the file says.
 const WITHOUT_FILE: [&str; 4] = ["checks", "completions", "keys", "man"];
 
-/// The options of a command that are in one of these groups.
-fn options<'a>(command: &'a Command, groups: &[&str]) -> Vec<&'a Arg> {
-    let of = command.get_groups().filter(|group| groups.contains(&group.get_id().as_str()));
-    let ids: Vec<&clap::Id> = of.flat_map(clap::ArgGroup::get_args).collect();
-    command.get_arguments().filter(|arg| ids.contains(&arg.get_id()) && arg.get_long().is_some()).collect()
+/// The options of a command that are in one of these parts.
+fn options<'a>(command: &'a Command, parts: &[Part]) -> Vec<&'a Arg> {
+    let all = parts.iter().fold(Command::new(""), |command, part| part(command));
+    let is_in = |arg: &Arg| all.get_arguments().any(|other| other.get_id() == arg.get_id());
+    command.get_arguments().filter(|arg| arg.get_long().is_some() && is_in(arg)).collect()
 }
 
 /// The options that may stand in the file, in the order of the help.
 pub fn file_options(command: &Command) -> Vec<&Arg> {
-    options(command, GROUPS[0].1)
+    options(command, PARTS[0].1)
 }
 
 /// The settings file as a rule.
@@ -106,10 +112,10 @@ fn config_path(matches: &ArgMatches) -> Option<PathBuf> {
 
 /// The command with the file's values as defaults.
 fn with_defaults(mut command: Command, values: &[Value]) -> Command {
-    for (name, groups) in GROUPS {
+    for (name, parts) in PARTS {
         let found = if name.is_empty() { Some(&command) } else { command.find_subcommand(name) };
         let Some(found) = found else { continue };
-        let ids: Vec<String> = options(found, groups).iter().map(|arg| arg.get_id().to_string()).collect();
+        let ids: Vec<String> = options(found, parts).iter().map(|arg| arg.get_id().to_string()).collect();
         let change = |mut command: Command| {
             for value in values.iter().filter(|value| ids.contains(&value.id)) {
                 let texts: Vec<clap::builder::OsStr> = value.texts.iter().map(|text| text.clone().into()).collect();

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::resolve::file_options;
-use super::{Kind, Mode, Refusal, default_file, faults, file, resolve, setup};
+use super::{Kind, Mode, Refusal, Until, default_file, faults, file, remote, resolve, setup, store};
 use crate::cli::{self, Cli, Command};
 use crate::tui::action::{Action, Place};
 use crate::tui::keymap::Keymap;
@@ -166,4 +166,50 @@ fn faults_are_told_in_a_mode_and_shape_that_can() {
     assert!(all.contains(&"core-with-candidates") && !all.contains(&"lost-prefill") && all.len() > 40);
     assert!(ask(&["core-with-candidates"], Mode::Investigation, true).unwrap_err().contains("--mode core"));
     assert!(ask(&["lost-prefill"], Mode::Core, true).unwrap_err().contains("two pools"));
+}
+
+#[test]
+fn a_store_is_read_from_the_command_line() {
+    const NOW: u64 = 1_700_000_000_000_000_000;
+    let ask = |words: &[&str]| {
+        let cli =
+            <cli::Cli as clap::Parser>::try_parse_from([&["reqtop"], words].concat()).map_err(|e| e.to_string())?;
+        store(&cli.dashboard.from, Until::Ever, NOW)
+    };
+    assert!(ask(&[]).unwrap().is_none());
+    let url = "http://127.0.0.1:16686";
+    let jaeger = ask(&["--from", "jaeger", url, "--service", "a", "--service", "b"]).unwrap().unwrap();
+    assert_eq!((jaeger.kind, jaeger.name().as_str()), (remote::Kind::Jaeger, "Jaeger http://127.0.0.1:16686"));
+    assert_eq!((jaeger.since_ns, jaeger.until), (NOW - 3_600_000_000_000, Until::Ever));
+    assert_eq!(jaeger.search.services, ["a", "b"]);
+    let tempo = ask(&[
+        "--from",
+        "Tempo",
+        url,
+        "--since",
+        "2023-11-14T22:00:00Z",
+        "--until",
+        "10s",
+        "--attribute",
+        "k=v=w",
+        "--from-header",
+        "Authorization=Bearer hush",
+    ]);
+    let tempo = tempo.unwrap().unwrap();
+    assert_eq!((tempo.since_ns, tempo.until), (NOW - 800_000_000_000, Until::At(NOW - 10_000_000_000)));
+    assert_eq!(tempo.search.attributes, [("k".to_owned(), "v=w".to_owned())]);
+    assert!(!format!("{tempo:?}").contains("hush"));
+    for (words, word) in [
+        (&["--from", "zipkin", url][..], "jaeger or tempo"),
+        (&["--from", "jaeger", "https://x"], "plain http"),
+        (&["--from", "jaeger", url, "--attribute", "a=b"], "--filter"),
+        (&["--from", "tempo", url, "--attribute", "a"], "KEY=VALUE"),
+        (&["--from", "tempo", url, "--since", "yesterday"], "--since: expected a time"),
+        (&["--from", "tempo", url, "--since", "1m", "--until", "2m"], "after --since"),
+        (&["--from", "tempo", url, "--traceql", "{}", "--service", "a"], "cannot be used with"),
+        (&["--service", "a"], "--from"),
+    ] {
+        let error = ask(words).unwrap_err();
+        assert!(error.contains(word), "{error}");
+    }
 }

@@ -54,6 +54,11 @@ impl<'a> Walk<'a> {
         Self { bytes, message }
     }
 
+    /// How many bytes are left of the message.
+    pub fn left(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The next field's tag (number and wire type); `None` at the end of the message.
     #[inline]
     pub fn tag(&mut self) -> Result<Option<u32>, Bad> {

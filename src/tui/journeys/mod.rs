@@ -25,7 +25,7 @@ use crate::lifecycle::stage::Outcome;
 use crate::store::{Limits, Store};
 use crate::view::data::Data;
 use crate::view::fixture::{Fixture, MS, NOW, cluster, def};
-use crate::view::header::{Listener, Loading, Vitals};
+use crate::view::header::{Done, Listener, Loading, Vitals};
 
 struct Desk {
     data: RefCell<Fixture>,

@@ -25,7 +25,10 @@ fn b58_press_repeat_and_release() {
 fn a_long_load_shows_how_far_it_is_and_notices_can_be_read() {
     let desk = desk(Fixture::default());
     *desk.vitals.borrow_mut() = Vitals {
-        loading: Some(Loading { name: "run.traces.jsonl.gz".into(), read: 3 << 20, total: 12 << 20 }),
+        loading: Some(Loading {
+            name: "run.traces.jsonl.gz".into(),
+            done: Done::Bytes { read: 3 << 20, total: 12 << 20 },
+        }),
         notices: vec!["run.traces.jsonl.gz:17: not OTLP JSON: expected {, found x".into()],
         ..Vitals::default()
     };
