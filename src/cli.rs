@@ -11,12 +11,15 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use crate::demo::fault::Kind;
 use crate::tui::keymap::Keymap;
 
+/// The version, and the commit where it is known (build.rs).
+pub const VERSION: &str = env!("REQTOP_VERSION");
+
 /// Watch every request of an LLM serving cluster live and die.
 ///
 /// Without files, reqtop listens for OTLP (gRPC on 4317, HTTP on 4318, loopback only) and shows what arrives: point the
 /// cluster's OpenTelemetry exporter at it. With files (`-` is standard input) it shows what they hold.
 #[derive(Parser, Debug)]
-#[command(name = "reqtop", version, args_conflicts_with_subcommands = true, max_term_width = 110)]
+#[command(name = "reqtop", version = VERSION, args_conflicts_with_subcommands = true, max_term_width = 110)]
 pub struct Cli {
     /// The settings file [default: ~/.config/reqtop/config.toml]
     #[arg(long, value_name = "PATH", env = "REQTOP_CONFIG", global = true)]
@@ -44,6 +47,10 @@ pub enum Command {
     Config(Config),
     /// Print every action with its usual keys.
     Keys(Keys),
+    /// Print what a shell needs to complete reqtop's words.
+    Completions(Completions),
+    /// Print the manual (man 1), or write a page for every command.
+    Man(Man),
     /// List the themes, where each comes from and what is odd about it; own ones are files in
     /// ~/.config/reqtop/themes.
     Themes,
@@ -181,6 +188,13 @@ pub struct Look {
         default_value = "false", default_missing_value = "true", value_parser = BoolishValueParser::new()
     )]
     pub ascii: bool,
+    /// Listen to the mouse: click, wheel, double click, drag over a plot of time. Most terminals then select text with
+    /// Shift.
+    #[arg(
+        long, env = "REQTOP_MOUSE", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", value_parser = BoolishValueParser::new()
+    )]
+    pub mouse: bool,
     /// How many colours the terminal has.
     #[arg(long, value_name = "HOW MANY", env = "REQTOP_COLOURS", aliases = ["colors", "colour", "color"], value_enum, default_value_t = Colours::Auto)]
     pub colours: Colours,
@@ -242,6 +256,21 @@ pub struct Config {
     /// What the settings come to; known once they are resolved.
     #[arg(skip)]
     pub shown: String,
+}
+
+/// Options of `reqtop completions`.
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// For which shell.
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `reqtop man`.
+#[derive(Args, Debug)]
+pub struct Man {
+    /// Write reqtop.1 and a page for each command into this folder instead.
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Option<PathBuf>,
 }
 
 /// Options of `reqtop keys`.

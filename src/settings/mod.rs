@@ -225,7 +225,7 @@ pub fn setup(look: &cli::Look, variable: impl Fn(&str) -> Option<String>) -> Res
         cli::Window::FiveMinutes => Window::FiveMinutes,
         cli::Window::All => Window::All,
     };
-    Ok(Setup { keys: look.keys.clone(), filter, window, themes, theme })
+    Ok(Setup { keys: look.keys.clone(), mouse: look.mouse, filter, window, themes, theme })
 }
 
 /// A filter of the command line.

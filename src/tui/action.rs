@@ -107,6 +107,7 @@ pub enum Action {
     Help,
     Palette,
     Theme,
+    Mouse,
     Redraw,
     Suspend,
     Quit,
@@ -191,6 +192,7 @@ actions! {
     Back "back" ["Esc"] "back" "close one level; on the first screen, leave the pane, then take the filter off" in [Live Request Checks Reader Menu Help FilterLine Pane Palette];
     Palette "palette" [":" "C-p"] "" "find an action by a word and do it" in [Live Request Checks Reader Pane];
     Theme "theme" ["T"] "" "choose another theme; the one under the cursor is shown at once" in [Live Request Checks Reader Pane];
+    Mouse "mouse" ["M"] "" "let the mouse click, turn and drag here, or leave it to the terminal" in [Live Request Checks Reader Pane];
     Redraw "redraw" ["C-l"] "" "draw everything anew" in [Live Request Checks Reader Menu Help FilterLine Pane Palette];
     Suspend "suspend" ["C-z"] "" "stop, until fg" in [Live Request Checks Reader Menu Help FilterLine Pane Palette];
     Quit "quit" ["q" "F10" "C-c"] "quit" "end the program" in [Live Request Checks Reader Menu Help FilterLine Pane Palette];

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyEvent, MouseEvent};
 
 use crate::lifecycle::request::RequestKey;
 use crate::tui::keymap::Keymap;
@@ -17,6 +17,8 @@ use crate::view::window::Window;
 pub enum Event {
     /// A key went down, up, or is held.
     Key(KeyEvent),
+    /// The mouse was pressed, moved while pressed, or its wheel turned.
+    Mouse(MouseEvent),
     /// Text was pasted.
     Paste(String),
     /// The terminal has another size now.
@@ -89,6 +91,13 @@ pub trait Host {
     fn retake(&mut self) -> io::Result<()>;
     /// Copies a text; says how it was sent, or why not.
     fn copy(&mut self, what: &str, text: &str) -> String;
+    /// Has the terminal tell of the mouse, or leave it alone.
+    ///
+    /// # Errors
+    /// The terminal did not obey.
+    fn mouse(&mut self, _on: bool) -> io::Result<()> {
+        Ok(())
+    }
     /// Whether the terminal is still there.
     fn is_there(&self) -> bool;
 }
@@ -97,6 +106,8 @@ pub trait Host {
 pub struct Setup {
     /// Which key does what.
     pub keys: Keymap,
+    /// Whether the mouse is listened to.
+    pub mouse: bool,
     /// What is shown.
     pub filter: Filter,
     /// How far back panes and list look.
@@ -114,6 +125,7 @@ impl From<Theme> for Setup {
         let theme = Entry { name: String::new(), source, about: String::new(), warnings: Vec::new(), theme };
         Self {
             keys: Keymap::default(),
+            mouse: false,
             filter: Filter::default(),
             window: Window::default(),
             themes: Themes::default(),

@@ -22,6 +22,7 @@ impl App<'_> {
             let request = self.requests.remove(0);
             match request {
                 Request::Act(action) => self.act(action),
+                Request::Mouse(on) => host.mouse(on)?,
                 Request::End(reason) => served.end = served.end.or(Some(reason)),
                 Request::Suspend => {
                     host.suspend()?;
@@ -67,6 +68,7 @@ impl App<'_> {
         let between = Duration::from_millis(1000 / MAX_FPS);
         let mut drawn: Option<Instant> = None;
         let mut changed = true;
+        self.serve(host)?;
         loop {
             let since = drawn.map(|drawn| drawn.elapsed());
             let wait = match since {

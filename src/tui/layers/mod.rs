@@ -23,6 +23,7 @@ use ratatui::layout::Rect;
 
 use super::action::{Action, Place};
 use super::keymap::Keymap;
+use super::mouse::{Gesture, Pointer, STEP};
 use super::theme::{Theme, Themes};
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
@@ -46,6 +47,8 @@ pub struct Env {
     pub unread: Option<(String, Error)>,
     /// How far back panes and list look.
     pub window: Window,
+    /// Whether the mouse is listened to.
+    pub mouse: bool,
     /// Whether what is shown is frozen.
     pub paused: bool,
     /// The header of this frame.
@@ -64,6 +67,7 @@ impl Env {
             filter: Filter::default(),
             unread: None,
             window: Window::default(),
+            mouse: false,
             paused: false,
             header: Header::default(),
             now_ns: 0,
@@ -173,6 +177,15 @@ pub trait Layer {
     fn typed(&mut self, _text: &str, _scene: &Scene<'_>) -> Vec<Command> {
         Vec::new()
     }
+    /// Takes what the mouse did; the wheel moves like keys do.
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        let action = match pointer.gesture {
+            Gesture::WheelUp => Action::Up,
+            Gesture::WheelDown => Action::Down,
+            _ => return Vec::new(),
+        };
+        (0..STEP).flat_map(|_| self.on(action, scene)).collect()
+    }
     /// Brings what it shows up to date.
     fn refresh(&mut self, scene: &Scene<'_>);
     /// Draws itself.
@@ -203,6 +216,19 @@ pub trait Layer {
 pub fn moved(action: Action, cursor: usize, len: usize, page: u16) -> Option<usize> {
     let by = distance(action, page)?;
     Some(cursor.saturating_add_signed(by).min(len.saturating_sub(1)))
+}
+
+/// What the mouse did in a list that opens over a screen: a press chooses a row, a double one opens it, one beside the
+/// list closes it. `None` for what is none of these.
+pub fn in_list(pointer: Pointer, area: Rect, rows: Rect, cursor: &mut usize, top: usize, len: usize) -> Option<Action> {
+    if !pointer.is_press() {
+        return None;
+    }
+    if !area.contains(pointer.at) {
+        return Some(Action::Back);
+    }
+    *cursor = pointer.row(rows, top, len)?;
+    (pointer.gesture == Gesture::Double).then_some(Action::Open)
 }
 
 /// How far an action moves.

@@ -5,8 +5,9 @@ use ratatui::layout::Rect;
 use tui_input::Input;
 
 use super::line::{self, Edit};
-use super::{Command, Env, Layer, Scene, clear, moved, scrolled};
+use super::{Command, Env, Layer, Scene, clear, in_list, moved, scrolled};
 use crate::tui::action::{Action, Place, Row, rows};
+use crate::tui::mouse::Pointer;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::widgets::frame::frame;
 use crate::tui::widgets::text::{At, paint, put, width};
@@ -106,6 +107,20 @@ impl Layer for Palette {
         line::insert(&mut self.input, text);
         self.find();
         Vec::new()
+    }
+
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        if let Some(by) = pointer.wheel() {
+            let last = self.found.len().saturating_sub(1);
+            self.cursor = self.cursor.saturating_add_signed(by).min(last);
+            return Vec::new();
+        }
+        let area = area(scene.area);
+        let rows = Rect { y: area.y + 2, height: page(scene.area), ..area };
+        match in_list(pointer, area, rows, &mut self.cursor, self.top, self.found.len()) {
+            Some(action) => self.on(action, scene),
+            None => Vec::new(),
+        }
     }
 
     fn refresh(&mut self, scene: &Scene<'_>) {

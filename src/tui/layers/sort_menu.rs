@@ -4,8 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::help::Help;
-use super::{Command, Env, Layer, Scene, centred, clear, moved, scrolled};
+use super::{Command, Env, Layer, Scene, centred, clear, in_list, moved, scrolled};
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::Pointer;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::widgets::frame::frame;
 use crate::tui::widgets::text::{At, paint, put};
@@ -56,6 +57,20 @@ impl Layer for SortMenu {
             self.cursor = cursor;
         }
         Vec::new()
+    }
+
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        if let Some(by) = pointer.wheel() {
+            let last = COLUMNS.len().saturating_sub(1);
+            self.cursor = self.cursor.saturating_add_signed(by).min(last);
+            return Vec::new();
+        }
+        let area = area(scene.area);
+        let rows = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
+        match in_list(pointer, area, rows, &mut self.cursor, self.top, COLUMNS.len()) {
+            Some(action) => self.on(action, scene),
+            None => Vec::new(),
+        }
     }
 
     fn refresh(&mut self, scene: &Scene<'_>) {

@@ -4,8 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::help::Help;
-use super::{Command, Env, Layer, Scene, clear, moved, scrolled};
+use super::{Command, Env, Layer, Scene, clear, in_list, moved, scrolled};
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::Pointer;
 use crate::tui::theme::{Entry, Role, Source, Theme};
 use crate::tui::widgets::frame::frame;
 use crate::tui::widgets::text::{At, paint, put, put_right};
@@ -86,6 +87,21 @@ impl Layer for ThemeMenu {
                 self.cursor = cursor;
                 self.shown()
             }
+            None => Vec::new(),
+        }
+    }
+
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        if let Some(by) = pointer.wheel() {
+            let last = self.themes.len().saturating_sub(1);
+            self.cursor = self.cursor.saturating_add_signed(by).min(last);
+            return self.shown();
+        }
+        let area = self.area(scene.area);
+        let rows = Rect { y: area.y + 1, height: self.page(scene.area), ..area };
+        match in_list(pointer, area, rows, &mut self.cursor, self.top, self.themes.len()) {
+            Some(action) => self.on(action, scene),
+            None if pointer.is_press() => self.shown(),
             None => Vec::new(),
         }
     }

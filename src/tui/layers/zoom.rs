@@ -10,6 +10,7 @@ use super::seat::Seat;
 use super::{Command, Env, Layer, Scene, pane_command, pane_of};
 use crate::lifecycle::request::RequestKey;
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::{Gesture, Pointer};
 use crate::tui::panes::{header, outcomes};
 use crate::tui::theme::Theme;
 use crate::view::outcomes::Count;
@@ -63,6 +64,15 @@ impl Layer for Zoom {
             },
         }
         Vec::new()
+    }
+
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        match pointer.gesture {
+            Gesture::WheelUp => self.seat.go(Action::Up),
+            Gesture::WheelDown => self.seat.go(Action::Down),
+            _ => {}
+        }
+        self.seat.point(pointer, scene.env.filter.text()).map(Command::Filter).into_iter().collect()
     }
 
     fn refresh(&mut self, scene: &Scene<'_>) {

@@ -16,7 +16,26 @@ pub fn draw(buf: &mut Buffer, area: Rect, place: Place, message: Option<&str>, k
         put(buf, at, message, theme.role(Role::Message));
         return;
     }
-    let words: Vec<(Action, String, &str)> = rows(place)
+    for (place_at, key, word, _) in words(at, place, keys) {
+        at = place_at;
+        at = at.after(put(buf, at, &key, theme.role(Role::Key)) + 1);
+        put(buf, at, word, theme.tone(Tone::Dim));
+    }
+}
+
+/// The action whose word stands at a column.
+pub fn action_at(area: Rect, place: Place, keys: &Keymap, x: u16) -> Option<Action> {
+    let at = At::row(area, 0).after(u16::from(area.width > 20));
+    let (.., action) = words(at, place, keys).into_iter().find(|(at, key, word, _)| {
+        let wide = width(key) + 1 + width(word);
+        (at.x..at.x + wide).contains(&x)
+    })?;
+    Some(action)
+}
+
+/// What fits: where, the key, the word, the action.
+fn words(mut at: At, place: Place, keys: &Keymap) -> Vec<(At, String, &'static str, Action)> {
+    let words: Vec<(Action, String, &'static str)> = rows(place)
         .filter(|row| !row.word.is_empty())
         .filter_map(|row| Some((row.action, keys.shown(place, row.action)?, row.word)))
         .collect();
@@ -24,14 +43,18 @@ pub fn draw(buf: &mut Buffer, area: Rect, place: Place, message: Option<&str>, k
     // Help and the way out stay, whatever else there is.
     let stays = |(action, ..): &(Action, String, &str)| matches!(action, Action::Help | Action::Quit);
     let mut kept: u16 = words.iter().filter(|word| stays(word)).map(|word| wide(word) + 2).sum();
-    for word in &words {
-        if stays(word) {
-            kept -= wide(word) + 2;
+    let mut placed = Vec::new();
+    for word in words {
+        if stays(&word) {
+            kept -= wide(&word) + 2;
         }
-        if wide(word) > at.width || (!stays(word) && wide(word) + 2 + kept > at.width) {
+        if wide(&word) > at.width || (!stays(&word) && wide(&word) + 2 + kept > at.width) {
             continue;
         }
-        at = at.after(put(buf, at, &word.1, theme.role(Role::Key)) + 1);
-        at = at.after(put(buf, at, word.2, theme.tone(Tone::Dim)) + 2);
+        let next = at.after(wide(&word) + 2);
+        let (action, key, word) = word;
+        placed.push((at, key, word, action));
+        at = next;
     }
+    placed
 }
