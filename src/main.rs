@@ -3,12 +3,16 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-use reqtop::cli::Cli;
 use reqtop::lifecycle::text;
+use reqtop::run::{self, Ended};
+use reqtop::settings::{self, Refusal};
 
 fn main() -> ExitCode {
-    let ended = reqtop::run::run(Cli::parse());
+    let ended = match settings::resolve(std::env::args_os()) {
+        Ok(cli) => run::run(cli),
+        Err(Refusal::Usage(error)) => error.exit(),
+        Err(Refusal::File(notes)) => Ended { output: String::new(), notes, status: 2 },
+    };
     let mut out = std::io::stdout().lock();
     let written = out.write_all(ended.output.as_bytes()).and_then(|()| out.flush());
     let mut err = std::io::stderr().lock();

@@ -16,8 +16,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tui", &["lifecycle", "query", "checks", "store", "view"]),
     ("demo", &["lifecycle"]),
     ("writing", &[]),
-    ("cli", &["demo"]),
-    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "view"]),
+    ("cli", &["demo", "tui"]),
+    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "tui", "view"]),
     (
         "run",
         &[

@@ -16,7 +16,6 @@ use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::{self, Bound, Clients, Endpoint};
 use crate::source::remote::{self, Until};
 use crate::store::Store;
-use crate::tui::theme::{Depth, Signs, Themes};
 use crate::tui::{self, RunArgs, Setup, Shared};
 use crate::view::header::{Guard, Listener, Vitals};
 use crate::view::link::TraceUrl;
@@ -89,10 +88,7 @@ impl Stage {
         bound: Option<&Bound>,
         trace_url: Option<TraceUrl>,
     ) -> Result<Self, String> {
-        let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
-        let depth = Depth::of(|name| std::env::var(name).ok());
-        let themes = Themes::new(settings::themes_folder(), depth, signs);
-        let theme = themes.find(look.theme.as_deref().unwrap_or("terminal"))?;
+        let setup = settings::setup(look, |name| std::env::var(name).ok())?;
         let listeners = bound.map_or_else(Vec::new, |bound| {
             let of =
                 |protocol, addresses: Vec<_>| addresses.into_iter().map(move |address| Listener { protocol, address });
@@ -123,7 +119,7 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, setup: Setup { themes, theme }, trace_url })
+        Ok(Self { shared, notices, intake, setup, trace_url })
     }
 
     /// Serves an endpoint that is bound.

@@ -52,6 +52,10 @@ pub fn run(cli: Cli) -> Ended {
         Some(Command::Export(export)) => into_file(export.out.clone(), || headless::export(export)),
         Some(Command::Check(check)) => into_file(check.out.clone(), || headless::check(check)),
         Some(Command::Checks(checks)) => Ok(headless::checks(checks)),
+        Some(Command::Config(config)) => Ok(lists::config(config)),
+        Some(Command::Keys(keys)) => Ok(lists::keys(&keys)),
+        Some(Command::Completions(completions)) => Ok(lists::completions(&completions)),
+        Some(Command::Man(man)) => lists::man(&man),
         Some(Command::Themes) => Ok(lists::themes()),
         Some(Command::Demo(demo)) => demo::run(demo),
     }

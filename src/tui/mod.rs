@@ -6,8 +6,10 @@
 pub mod action;
 pub mod app;
 pub mod clipboard;
+pub mod keymap;
 pub mod keys;
 pub mod layers;
+pub mod mouse;
 pub mod panes;
 pub mod screen;
 pub mod shared;
@@ -74,6 +76,7 @@ fn listen(events: Sender<Event>) -> io::Result<()> {
             let event = match input::read() {
                 Ok(input::Event::Key(key)) => Event::Key(key),
                 Ok(input::Event::Paste(text)) => Event::Paste(text),
+                Ok(input::Event::Mouse(mouse)) => Event::Mouse(mouse),
                 Ok(input::Event::Resize(..)) => Event::Resize,
                 Ok(_) => continue,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

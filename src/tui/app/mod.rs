@@ -7,15 +7,17 @@
 mod contract;
 mod run;
 
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::action::{self, Action, Place};
+use super::action::{Action, Place};
 use super::keys;
 use super::layers::live::Live;
+use super::layers::palette::Palette;
 use super::layers::theme_menu::{Chosen, ThemeMenu};
 use super::layers::{Command, Env, Layer, Scene};
+use super::mouse::Hand;
 use super::panes::footer;
 use super::theme::{Entry, Signs};
 use super::widgets::ascii::in_ascii;
@@ -37,7 +39,9 @@ enum Request {
     Suspend,
     Retake,
     Redraw,
+    Act(Action),
     Copy(&'static str, String),
+    Mouse(bool),
 }
 
 /// The program's state on screen.
@@ -55,25 +59,27 @@ pub struct App<'a> {
     stale: bool,
     area: Rect,
     requests: Vec<Request>,
+    hand: Hand,
 }
 
 impl<'a> App<'a> {
     /// The first screen on a hub; `clock` gives nanoseconds since the epoch.
     pub fn new(hub: &'a dyn Hub, setup: impl Into<Setup>, clock: &'a dyn Fn() -> u64) -> Self {
-        let Setup { themes, theme: Entry { name, theme, warnings, .. } } = setup.into();
+        let Setup { keys, mouse, filter, window, themes, theme: Entry { name, theme, warnings, .. } } = setup.into();
         let odd = warnings.first().map(|first| (format!("theme {name}: {first}"), clock() + MESSAGE_NS));
         Self {
             hub,
             clock,
             layers: vec![Box::new(Live::default())],
-            env: Env::new(themes, Chosen { name, theme }),
+            env: Env { filter, window, mouse, ..Env::new(keys, themes, Chosen { name, theme }) },
             frozen: None,
             meter: Meter::default(),
             message: odd,
             noticed: None,
             stale: true,
             area: Rect::default(),
-            requests: Vec::new(),
+            requests: Vec::from_iter(mouse.then_some(Request::Mouse(true))),
+            hand: Hand::default(),
         }
     }
 
@@ -97,6 +103,7 @@ impl<'a> App<'a> {
     fn on(&mut self, event: &Event) {
         match event {
             Event::Key(key) => self.on_key(key),
+            Event::Mouse(mouse) => self.on_mouse(mouse),
             Event::Paste(text) => self.on_typed(text),
             Event::Data => {}
             // Also when the size is the old one again: the terminal has cut what it showed in between.
@@ -110,19 +117,51 @@ impl<'a> App<'a> {
 
     fn on_key(&mut self, event: &KeyEvent) {
         let Some(stroke) = keys::stroke(event) else { return };
-        let place = self.layers.last().map_or(Place::Live, |layer| layer.place());
-        match action::find(stroke.key, place) {
+        match self.env.keys.find(stroke.key, self.place()) {
             Some(action) if stroke.repeated && !action.repeats() => {}
-            Some(Action::Quit) => self.requests.push(Request::End(ExitReason::Quit)),
-            Some(Action::Suspend) => self.requests.push(Request::Suspend),
-            Some(Action::Redraw) => self.requests.push(Request::Redraw),
-            Some(Action::Theme) => self.layers.push(Box::new(ThemeMenu::new(&self.env))),
-            Some(action) => self.with_top(|layer, scene| layer.on(action, scene)),
+            Some(action) => self.act(action),
             None => {
                 if let Some(c) = stroke.key.typed() {
                     self.on_typed(c.encode_utf8(&mut [0; 4]));
                 }
             }
+        }
+    }
+
+    fn on_mouse(&mut self, event: &MouseEvent) {
+        let Some(pointer) = self.hand.point(event, (self.clock)()) else { return };
+        let last = Rect { y: self.area.bottom().saturating_sub(1), height: 1, ..self.area };
+        let is_footer = self.area.height > 2 && self.place() != Place::FilterLine && last.contains(pointer.at);
+        match footer::action_at(last, self.place(), &self.env.keys, pointer.at.x) {
+            Some(action) if is_footer && pointer.is_press() => self.act(action),
+            _ if is_footer && pointer.is_press() => {}
+            _ => self.with_top(|layer, scene| layer.point(pointer, scene)),
+        }
+    }
+
+    /// Where keys go.
+    fn place(&self) -> Place {
+        self.layers.last().map_or(Place::Live, |layer| layer.place())
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Quit => self.requests.push(Request::End(ExitReason::Quit)),
+            Action::Suspend => self.requests.push(Request::Suspend),
+            Action::Redraw => self.requests.push(Request::Redraw),
+            Action::Mouse => {
+                self.env.mouse = !self.env.mouse;
+                self.requests.push(Request::Mouse(self.env.mouse));
+                let said = if self.env.mouse {
+                    "the mouse works here; most terminals select text with Shift"
+                } else {
+                    "the mouse is the terminal's"
+                };
+                self.say(said.into(), (self.clock)());
+            }
+            Action::Theme => self.layers.push(Box::new(ThemeMenu::new(&self.env))),
+            Action::Palette => self.layers.push(Box::new(Palette::new(self.place()))),
+            action => self.with_top(|layer, scene| layer.on(action, scene)),
         }
     }
 
@@ -172,6 +211,7 @@ impl<'a> App<'a> {
                 let shown: Vec<RequestKey> = self.layers.iter().flat_map(|layer| layer.shown()).collect();
                 self.frozen = Some(Frozen::new(live, &shown, now_ns));
             }
+            Command::Act(action) => self.requests.push(Request::Act(action)),
             Command::Copy(what, text) => self.requests.push(Request::Copy(what, text)),
             Command::Say(text) => self.say(text, now_ns),
             Command::Step(by) => {
@@ -231,12 +271,12 @@ impl<'a> App<'a> {
             let area = if index == bottom || layer.place() != Place::FilterLine { body } else { area };
             layer.draw(buf, area, &self.env, theme);
         }
-        let place = self.layers.last().map_or(Place::Live, |layer| layer.place());
+        let place = self.place();
         let message = self.message.as_ref().map(|(text, _)| text.as_str());
         if area.height > 2 && place != Place::FilterLine {
             let last = Rect { y: area.bottom() - 1, height: 1, ..area };
             super::layers::clear(buf, last);
-            footer::draw(buf, last, place, message, theme);
+            footer::draw(buf, last, place, message, &self.env.keys, theme);
         }
         theme.fill(buf);
         if theme.signs() == Signs::Ascii {

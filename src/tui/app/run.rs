@@ -17,8 +17,12 @@ const LOOK_AFTER: Duration = Duration::from_secs(2);
 impl App<'_> {
     pub(super) fn serve(&mut self, host: &mut dyn Host) -> io::Result<Served> {
         let mut served = Served::default();
-        for request in std::mem::take(&mut self.requests) {
+        // One may ask for others.
+        while !self.requests.is_empty() {
+            let request = self.requests.remove(0);
             match request {
+                Request::Act(action) => self.act(action),
+                Request::Mouse(on) => host.mouse(on)?,
                 Request::End(reason) => served.end = served.end.or(Some(reason)),
                 Request::Suspend => {
                     host.suspend()?;
@@ -64,6 +68,7 @@ impl App<'_> {
         let between = Duration::from_millis(1000 / MAX_FPS);
         let mut drawn: Option<Instant> = None;
         let mut changed = true;
+        self.serve(host)?;
         loop {
             let since = drawn.map(|drawn| drawn.elapsed());
             let wait = match since {

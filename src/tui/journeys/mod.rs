@@ -1,7 +1,9 @@
 //! Journeys: keys are typed and frames looked at, without a terminal and without a clock.
 
+mod fingers;
 mod list;
 mod looks;
+mod mouse;
 mod request;
 mod running;
 mod sizes;
@@ -44,6 +46,7 @@ impl Hub for Desk {
 struct Hands {
     copied: Vec<String>,
     stops: u32,
+    mouse: Vec<bool>,
 }
 
 impl Host for Hands {
@@ -57,6 +60,10 @@ impl Host for Hands {
     fn copy(&mut self, what: &str, text: &str) -> String {
         self.copied.push(text.to_owned());
         format!("{what} sent")
+    }
+    fn mouse(&mut self, on: bool) -> io::Result<()> {
+        self.mouse.push(on);
+        Ok(())
     }
     fn is_there(&self) -> bool {
         true

@@ -6,7 +6,9 @@
 pub mod checks;
 pub mod filter_line;
 pub mod help;
+pub mod line;
 pub mod live;
+pub mod palette;
 pub mod reader;
 pub mod request;
 pub mod seat;
@@ -20,6 +22,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::action::{Action, Place};
+use super::keymap::Keymap;
+use super::mouse::{Gesture, Pointer, STEP};
 use super::theme::{Theme, Themes};
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
@@ -32,6 +36,8 @@ use crate::view::window::Window;
 
 /// What all layers see of the whole.
 pub struct Env {
+    /// Which key does what.
+    pub keys: Keymap,
     /// The themes there are.
     pub themes: Themes,
     /// The one in use.
@@ -42,6 +48,8 @@ pub struct Env {
     pub unread: Option<(String, Error)>,
     /// How far back panes and list look.
     pub window: Window,
+    /// Whether the mouse is listened to.
+    pub mouse: bool,
     /// Whether what is shown is frozen.
     pub paused: bool,
     /// The header of this frame.
@@ -54,13 +62,15 @@ pub struct Env {
 
 impl Env {
     /// Before anything was done.
-    pub fn new(themes: Themes, chosen: theme_menu::Chosen) -> Self {
+    pub fn new(keys: Keymap, themes: Themes, chosen: theme_menu::Chosen) -> Self {
         Self {
+            keys,
             themes,
             chosen,
             filter: Filter::default(),
             unread: None,
             window: Window::default(),
+            mouse: false,
             paused: false,
             header: Header::default(),
             now_ns: 0,
@@ -95,6 +105,8 @@ pub enum Command {
     Window(Window),
     /// Sorts the list.
     Sort(Sort),
+    /// Does an action as if its key had been pressed, after what else is asked for.
+    Act(Action),
     /// Gives everything another look.
     Theme(Box<theme_menu::Chosen>),
     /// Pauses, or goes on.
@@ -134,6 +146,14 @@ pub fn pane_command(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
     })
 }
 
+/// Why a request id cannot be copied, and what can.
+fn no_request_id(env: &Env, place: Place) -> String {
+    match env.keys.shown(place, Action::CopyTrace) {
+        Some(key) => format!("no request id has arrived; {key} copies the trace id"),
+        None => "no request id has arrived".into(),
+    }
+}
+
 /// How long panes stay right although nothing comes: their window moves on, and a new filter is asked of one slice of
 /// requests after the other.
 pub fn panes_stay_right(scene: &Scene<'_>) -> Option<Duration> {
@@ -160,6 +180,15 @@ pub trait Layer {
     /// Takes typed or pasted text.
     fn typed(&mut self, _text: &str, _scene: &Scene<'_>) -> Vec<Command> {
         Vec::new()
+    }
+    /// Takes what the mouse did; the wheel moves like keys do.
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        let action = match pointer.gesture {
+            Gesture::WheelUp => Action::Up,
+            Gesture::WheelDown => Action::Down,
+            _ => return Vec::new(),
+        };
+        (0..STEP).flat_map(|_| self.on(action, scene)).collect()
     }
     /// Brings what it shows up to date.
     fn refresh(&mut self, scene: &Scene<'_>);
@@ -191,6 +220,19 @@ pub trait Layer {
 pub fn moved(action: Action, cursor: usize, len: usize, page: u16) -> Option<usize> {
     let by = distance(action, page)?;
     Some(cursor.saturating_add_signed(by).min(len.saturating_sub(1)))
+}
+
+/// What the mouse did in a list that opens over a screen: a press chooses a row, a double one opens it, one beside the
+/// list closes it. `None` for what is none of these.
+pub fn in_list(pointer: Pointer, area: Rect, rows: Rect, cursor: &mut usize, top: usize, len: usize) -> Option<Action> {
+    if !pointer.is_press() {
+        return None;
+    }
+    if !area.contains(pointer.at) {
+        return Some(Action::Back);
+    }
+    *cursor = pointer.row(rows, top, len)?;
+    (pointer.gesture == Gesture::Double).then_some(Action::Open)
 }
 
 /// How far an action moves.

@@ -1,6 +1,11 @@
-//! What the command line asks for, resolved once: flag, then environment, then default.
+//! What the command line asks for, resolved once: flag, then environment, then settings file, then default.
 //!
 //! Owns: turning words into the settings of each part, and the sentences when they are wrong. Keeps out: acting on them.
+
+mod file;
+mod resolve;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +21,13 @@ use crate::source::otlp;
 use crate::source::remote::client::Base;
 use crate::source::remote::{self, Until};
 use crate::store::Limits;
+use crate::tui::Setup;
+use crate::tui::theme::{Depth, Signs, Themes};
+use crate::view::filter::Filter;
 use crate::view::link::{PLACE, TraceUrl};
+use crate::view::window::Window;
+
+pub use resolve::{Refusal, default_file, resolve, usual_file};
 
 /// Where to listen, and to whom. `now` is the time since the Unix epoch, to tell an expired certificate.
 ///
@@ -206,77 +217,36 @@ pub fn themes_folder() -> Option<PathBuf> {
     folder().map(|folder| folder.join("themes"))
 }
 
+/// How the screen looks and listens. `variable` reads the environment.
+///
+/// # Errors
+/// No theme of this name; a filter that is none.
+pub fn setup(look: &cli::Look, variable: impl Fn(&str) -> Option<String>) -> Result<Setup, String> {
+    let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
+    let depth = match look.colours {
+        cli::Colours::Auto => Depth::of(variable),
+        cli::Colours::None => Depth::None,
+        cli::Colours::Sixteen => Depth::Sixteen,
+        cli::Colours::Indexed => Depth::Indexed,
+        cli::Colours::All => Depth::Full,
+    };
+    let themes = Themes::new(themes_folder(), depth, signs);
+    let theme = themes.find(look.theme.as_deref().unwrap_or("terminal"))?;
+    let filter = look.filter.as_deref().unwrap_or_default();
+    let filter = Filter::parse(filter).map_err(|error| format!("--filter: {error}"))?;
+    let window = match look.window {
+        cli::Window::TenSeconds => Window::TenSeconds,
+        cli::Window::Minute => Window::Minute,
+        cli::Window::FiveMinutes => Window::FiveMinutes,
+        cli::Window::All => Window::All,
+    };
+    Ok(Setup { keys: look.keys.clone(), mouse: look.mouse, filter, window, themes, theme })
+}
+
 /// A filter of the command line.
 ///
 /// # Errors
 /// Where the text is no filter.
 pub fn filter(text: Option<&str>) -> Result<Option<Query>, String> {
     text.map(|text| Query::parse(text).map_err(|error| format!("--filter: {error}"))).transpose()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_is_read_from_the_command_line() {
-        const NOW: u64 = 1_700_000_000_000_000_000;
-        let ask = |words: &[&str]| {
-            let cli =
-                <cli::Cli as clap::Parser>::try_parse_from([&["reqtop"], words].concat()).map_err(|e| e.to_string())?;
-            store(&cli.dashboard.from, Until::Ever, NOW)
-        };
-        assert!(ask(&[]).unwrap().is_none());
-        let url = "http://127.0.0.1:16686";
-        let jaeger = ask(&["--from", "jaeger", url, "--service", "a", "--service", "b"]).unwrap().unwrap();
-        assert_eq!((jaeger.kind, jaeger.name().as_str()), (remote::Kind::Jaeger, "Jaeger http://127.0.0.1:16686"));
-        assert_eq!((jaeger.since_ns, jaeger.until), (NOW - 3_600_000_000_000, Until::Ever));
-        assert_eq!(jaeger.search.services, ["a", "b"]);
-        let tempo = ask(&[
-            "--from",
-            "Tempo",
-            url,
-            "--since",
-            "2023-11-14T22:00:00Z",
-            "--until",
-            "10s",
-            "--attribute",
-            "k=v=w",
-            "--from-header",
-            "Authorization=Bearer hush",
-        ]);
-        let tempo = tempo.unwrap().unwrap();
-        assert_eq!((tempo.since_ns, tempo.until), (NOW - 800_000_000_000, Until::At(NOW - 10_000_000_000)));
-        assert_eq!(tempo.search.attributes, [("k".to_owned(), "v=w".to_owned())]);
-        assert!(!format!("{tempo:?}").contains("hush"));
-        for (words, word) in [
-            (&["--from", "zipkin", url][..], "jaeger or tempo"),
-            (&["--from", "jaeger", "https://x"], "plain http"),
-            (&["--from", "jaeger", url, "--attribute", "a=b"], "--filter"),
-            (&["--from", "tempo", url, "--attribute", "a"], "KEY=VALUE"),
-            (&["--from", "tempo", url, "--since", "yesterday"], "--since: expected a time"),
-            (&["--from", "tempo", url, "--since", "1m", "--until", "2m"], "after --since"),
-            (&["--from", "tempo", url, "--traceql", "{}", "--service", "a"], "cannot be used with"),
-            (&["--service", "a"], "--from"),
-        ] {
-            let error = ask(words).unwrap_err();
-            assert!(error.contains(word), "{error}");
-        }
-    }
-
-    #[test]
-    fn faults_are_told_in_a_mode_and_shape_that_can() {
-        let ask = |names: &[&str], mode, aggregated| {
-            faults(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), mode, aggregated)
-        };
-        let names = |kinds: Result<Vec<&Kind>, String>| kinds.unwrap().iter().map(|kind| kind.name).collect::<Vec<_>>();
-        assert_eq!(
-            names(ask(&["wrong-best", "lost-root", "wrong-best"], Mode::Core, true)),
-            ["lost-root", "wrong-best"]
-        );
-        let all = names(ask(&[cli::ALL_FAULTS], Mode::Core, true));
-        assert!(all.contains(&"core-with-candidates") && !all.contains(&"lost-prefill") && all.len() > 40);
-        assert!(ask(&["core-with-candidates"], Mode::Investigation, true).unwrap_err().contains("--mode core"));
-        assert!(ask(&["lost-prefill"], Mode::Core, true).unwrap_err().contains("two pools"));
-    }
 }

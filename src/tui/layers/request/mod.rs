@@ -1,12 +1,15 @@
 //! The request screen: title, tree as a waterfall, and beside it the chosen span's evidence, everything it carries, and
 //! the request's records. What is chosen is a span, never a row: it stays chosen while parents arrive (field case B34).
 
+mod areas;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use self::areas::Part;
 use super::help::Help;
 use super::reader::Reader;
 use super::{Command, Env, Layer, Scene, moved, scrolled};
@@ -15,6 +18,7 @@ use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::request::{Node, RequestKey, RequestView, TreeRow};
 use crate::lifecycle::stage::Stage;
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::{Gesture, Pointer, STEP};
 use crate::tui::panes::{details, story, tree};
 use crate::tui::theme::Theme;
 use crate::tui::widgets::link::link;
@@ -27,28 +31,6 @@ use crate::view::request::detail::{self, Detail, Opens, Whole};
 use crate::view::request::tree::{NodeId, line, open_rows};
 use crate::view::request::{evidence, is_trace, marks, records, title, tree_summary};
 use crate::view::{Line, Nothing, Tone};
-
-/// The parts that keys can go to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
-    Tree,
-    Evidence,
-    Attributes,
-    Records,
-}
-
-impl Part {
-    const ALL: [Self; 4] = [Self::Tree, Self::Evidence, Self::Attributes, Self::Records];
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Tree => "Tree",
-            Self::Evidence => "Evidence",
-            Self::Attributes => "Attributes",
-            Self::Records => "Records",
-        }
-    }
-}
 
 /// A list of rows with its cursor.
 #[derive(Default)]
@@ -80,21 +62,6 @@ pub struct RequestLayer {
     gone: bool,
 }
 
-/// Where the parts of the screen are.
-struct Areas {
-    title: Rect,
-    /// Without rows where there is no room for it.
-    story: Rect,
-    tree: Rect,
-    /// The lists that are shown, with their parts.
-    lists: Vec<(Part, Rect)>,
-}
-
-/// From this width on, two lists stand side by side.
-const SIDE_BY_SIDE: u16 = 100;
-/// From this width on, all three.
-const ALL_THREE: u16 = 180;
-
 impl RequestLayer {
     /// A screen for a request.
     pub fn new(key: RequestKey) -> Self {
@@ -116,40 +83,6 @@ impl RequestLayer {
             running: false,
             gone: false,
         }
-    }
-
-    fn areas(&self, area: Rect) -> Areas {
-        let titles = if area.height > 16 { 2 } else { 1 }.min(area.height);
-        let title = Rect { height: titles, ..area };
-        let rest = Rect { y: area.y + titles, height: area.height - titles, ..area };
-        let told = match rest.height {
-            ..20 => 0,
-            rows => story::height(&self.story, rest.width).min(rows / 4),
-        };
-        let story = Rect { height: told, ..rest };
-        let rest = Rect { y: rest.y + told, height: rest.height - told, ..rest };
-        let shown: &[Part] = match area.width {
-            ..SIDE_BY_SIDE => &[self.beside],
-            SIDE_BY_SIDE..ALL_THREE if self.beside == Part::Records => &[Part::Evidence, Part::Records],
-            SIDE_BY_SIDE..ALL_THREE => &[Part::Evidence, Part::Attributes],
-            _ => &[Part::Evidence, Part::Attributes, Part::Records],
-        };
-        // With little room, only the part that has the keys.
-        if rest.height < 12 {
-            let none = Rect { height: 0, ..rest };
-            return match self.part {
-                Part::Tree => Areas { title, story, tree: rest, lists: Vec::new() },
-                part => Areas { title, story, tree: none, lists: vec![(part, rest)] },
-            };
-        }
-        let below = (rest.height * 2 / 5).max(6);
-        let tree = Rect { height: rest.height - below, ..rest };
-        let count = shown.len() as u16;
-        let lists = (0..count).zip(shown).map(|(index, part)| {
-            let (from, to) = (rest.width * index / count, rest.width * (index + 1) / count);
-            (*part, Rect { x: rest.x + from, y: tree.bottom(), width: to - from, height: below })
-        });
-        Areas { title, story, tree, lists: lists.collect() }
     }
 
     fn list(&mut self, part: Part) -> Option<&mut Rows> {
@@ -323,7 +256,7 @@ impl Layer for RequestLayer {
         let areas = self.areas(scene.area);
         match action {
             Action::Copy if request.facts.request_id.is_empty() => {
-                return vec![Command::Say("no request id has arrived; Y copies the trace id".into())];
+                return vec![Command::Say(super::no_request_id(scene.env, Place::Request))];
             }
             Action::Copy => return vec![Command::Copy("request id", request.facts.request_id.to_string())],
             Action::CopyTrace => match self.chosen.and_then(|chosen| chosen.find(&request)) {
@@ -356,6 +289,42 @@ impl Layer for RequestLayer {
             }
         }
         Vec::new()
+    }
+
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        let Some((part, area)) = self.areas(scene.area).part_at(pointer.at) else { return Vec::new() };
+        let before = std::mem::replace(&mut self.part, part);
+        if pointer.wheel().is_some() {
+            let action = if pointer.gesture == Gesture::WheelUp { Action::Up } else { Action::Down };
+            let commands = (0..STEP).flat_map(|_| self.on(action, scene)).collect();
+            self.part = before;
+            return commands;
+        }
+        if !pointer.is_press() {
+            self.part = before;
+            return Vec::new();
+        }
+        let is_double = pointer.gesture == Gesture::Double;
+        if let Some(list) = self.list(part) {
+            let rows = Rect { y: area.y + 1, height: details::rows(area), ..area };
+            let row = pointer.row(rows, list.top, list.rows.len());
+            list.cursor = row.unwrap_or(list.cursor);
+            self.beside = part;
+            return if is_double && row.is_some() { self.on(Action::Open, scene) } else { Vec::new() };
+        }
+        let Some(request) = scene.data.request(self.key) else { return Vec::new() };
+        let rows = self.rows(&request);
+        let shown = Rect { y: area.y + 2, height: tree::rows(area), ..area };
+        let Some(row) = pointer.row(shown, self.top, rows.len()).and_then(|row| rows.get(row)) else {
+            return Vec::new();
+        };
+        let id = NodeId::of(row.node, &request);
+        self.chosen = Some(id);
+        match is_double {
+            true if self.folded.contains(&id) => self.on(Action::Right, scene),
+            true if row.below > 0 => self.on(Action::Left, scene),
+            _ => Vec::new(),
+        }
     }
 
     fn refresh(&mut self, scene: &Scene<'_>) {
