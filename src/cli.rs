@@ -52,12 +52,31 @@ pub struct Dashboard {
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
     /// How it looks.
     #[command(flatten)]
     pub look: Look,
+}
+
+/// Where what is received goes on to.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Onward {
+    /// Append everything received to this file as OTLP JSON lines with the time it arrived; `.gz` and `.zst` compress.
+    /// `reqtop replay` plays it again, the Collector and Jaeger read it.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Put the recording aside under a name with the time when it would grow beyond this, and begin a new one
+    /// [default: never]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "record")]
+    pub record_max: Option<usize>,
+    /// How many of those put aside are kept.
+    #[arg(long, value_name = "N", default_value = "4", requires = "record")]
+    pub record_keep: Option<usize>,
 }
 
 /// Where to listen.
@@ -216,6 +235,9 @@ pub struct Input {
     /// Where to listen.
     #[command(flatten)]
     pub endpoint: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
@@ -252,6 +274,9 @@ pub struct Demo {
     /// Where to listen [default: free ports on 127.0.0.1]
     #[command(flatten)]
     pub listen: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,

@@ -11,6 +11,7 @@ use crate::lifecycle::stage::Mode;
 use crate::query::Query;
 use crate::source::otlp;
 use crate::store::Limits;
+use crate::tap::record;
 
 /// Where to listen.
 ///
@@ -42,6 +43,15 @@ pub fn limits(keep: &cli::Keep) -> Limits {
         memory: keep.max_memory.unwrap_or(default.memory),
         lost_after_ns: keep.lost_after.map_or(default.lost_after_ns, nanos),
     }
+}
+
+/// What to record to.
+pub fn recording(onward: &cli::Onward) -> Option<record::Settings> {
+    onward.record.clone().map(|path| record::Settings {
+        path,
+        most: onward.record_max.map(|most| most as u64),
+        keep: onward.record_keep.unwrap_or(record::KEEP),
+    })
 }
 
 fn nanos(time: Duration) -> u64 {

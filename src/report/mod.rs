@@ -42,6 +42,41 @@ pub struct InputSection {
     pub metric_points: u64,
     /// Texts in which control characters or invalid UTF-8 were replaced.
     pub texts_cleaned: u64,
+    /// What was recorded on the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingSection>,
+}
+
+/// A recording of what was received.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RecordingSection {
+    /// The file.
+    pub file: String,
+    /// Export requests written.
+    pub requests: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Export requests that were not recorded: the disk could not keep up, or the recording had ended.
+    pub lost: u64,
+    /// Exports of metrics, which are not recorded.
+    pub metrics: u64,
+    /// Values nested too deeply, recorded as a note.
+    pub too_deep: u64,
+    /// Why it ended early.
+    pub ended: Option<String>,
+}
+
+impl std::fmt::Display for RecordingSection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, requests, bytes, lost, metrics, too_deep, ended } = self;
+        write!(f, "{requests} exports, {}, in {file}", crate::view::format::bytes(*bytes))?;
+        for (count, what) in [(lost, "not recorded"), (metrics, "of metrics left out"), (too_deep, "deep values cut")] {
+            if *count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+        }
+        ended.as_ref().map_or(Ok(()), |why| write!(f, "; STOPPED: {why}"))
+    }
 }
 
 /// Traces held.

@@ -7,9 +7,11 @@ use parking_lot::FairMutex;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
+use super::onward::Onward;
 use super::{Ended, clock, files, now_ns, runtime};
 use crate::cli;
 use crate::pipeline;
+use crate::report::InputSection;
 use crate::settings;
 use crate::source::intake::{Bounds, Intake, channel};
 use crate::source::notices::Notices;
@@ -30,12 +32,15 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     } else {
         None
     };
-    let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
+    if bound.is_none() {
+        Onward::refuse_without_listening(&args.onward, "without files, reqtop listens")?;
+    }
+    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward)?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
-    let ended = stage.show()?;
+    let ended = stage.show();
     drop(serving);
-    Ok(ended)
+    stage.end(ended)
 }
 
 /// The store with its writer, before it has sources and a screen.
@@ -43,6 +48,7 @@ pub(super) struct Stage {
     shared: Arc<Shared>,
     notices: Notices,
     intake: Intake,
+    onward: Arc<Onward>,
     theme: Theme,
 }
 
@@ -72,7 +78,12 @@ impl Drop for Serving {
 }
 
 impl Stage {
-    pub(super) fn new(keep: &cli::Keep, look: &cli::Look, bound: Option<&Bound>) -> Result<Self, String> {
+    pub(super) fn new(
+        keep: &cli::Keep,
+        look: &cli::Look,
+        bound: Option<&Bound>,
+        onward: &cli::Onward,
+    ) -> Result<Self, String> {
         let theme = Theme::named(look.theme.as_deref().unwrap_or("terminal"))?;
         let theme = if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             theme.without_colour()
@@ -88,8 +99,17 @@ impl Stage {
         let store = Arc::new(FairMutex::new(Store::new(settings::limits(keep))));
         let shared = Arc::new(Shared::new(Arc::clone(&store), Vitals { listeners, ..Vitals::default() }));
         let (intake, outlet) = channel(Bounds::default());
+        let bell = Arc::downgrade(&shared);
+        let alarm = move |words: &str| {
+            if let Some(shared) = bell.upgrade() {
+                shared.report(|vitals| vitals.notices.push(words.to_owned()));
+            }
+        };
+        let (onward, taps) = Onward::start(onward, Box::new(alarm))?;
+        let watched = Arc::clone(&onward);
+        shared.watch(move || watched.ways());
         let bell = Arc::clone(&shared);
-        pipeline::start(outlet, store, clock(), move || bell.changed())
+        pipeline::start_with(outlet, store, clock(), taps, move || bell.changed())
             .map_err(|error| format!("cannot start the store's thread: {error}"))?;
         let bell = Arc::downgrade(&shared);
         let notices = Notices::default();
@@ -106,7 +126,7 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, theme })
+        Ok(Self { shared, notices, intake, onward, theme })
     }
 
     /// Serves an endpoint that is bound.
@@ -131,6 +151,14 @@ impl Stage {
             .spawn(move || files::into_intake(paths, follow, &intake, &shared))
             .map(drop)
             .map_err(|error| format!("cannot start the reading thread: {error}"))
+    }
+
+    /// Ends after the screen: lets what is on its way out get there, and tells what it came to.
+    pub(super) fn end(self, ended: Result<Ended, String>) -> Result<Ended, String> {
+        let Self { intake, onward, .. } = self;
+        drop(intake);
+        let notes = onward.finish(&mut InputSection::default());
+        ended.map(|ended| Ended { notes: [ended.notes, notes].concat(), ..ended })
     }
 
     /// Shows the screen until it ends.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use tokio::sync::oneshot;
 
 use super::dashboard::Stage;
+use super::onward::Onward;
 use super::{Ended, now_ns, runtime};
 use crate::cli;
 use crate::demo;
@@ -16,6 +17,7 @@ use crate::tui;
 pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
     let settings = settings::demo(&args)?;
     if let Some(url) = &args.export {
+        Onward::refuse_without_listening(&args.onward, "leave --export out")?;
         return export(&settings, url);
     }
     if let Some(refusal) = tui::terminal::refusal() {
@@ -23,7 +25,7 @@ pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
     }
     let bound = Endpoint::bind(settings::endpoint(&args.listen, settings::ANY)?).map_err(|error| error.to_string())?;
     let address = bound.grpc().first().copied().ok_or("no gRPC address is bound")?;
-    let stage = Stage::new(&args.keep, &args.look, Some(&bound))?;
+    let stage = Stage::new(&args.keep, &args.look, Some(&bound), &args.onward)?;
     let serving = stage.serve(bound)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let url = format!("http://{address}");
@@ -41,7 +43,7 @@ pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
         sending.abort();
     }
     drop(serving);
-    ended
+    stage.end(ended)
 }
 
 /// Sends elsewhere, until the duration is over or a signal comes, and tells what was sent.

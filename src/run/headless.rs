@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::FairMutex;
 
+use super::onward::Onward;
 use super::{Ended, clock, files, now_ns, runtime};
 use crate::checks::load::{LoadList, aiperf, ledger};
 use crate::cli;
@@ -123,6 +124,9 @@ fn gather(
     print: impl FnOnce(&mut Store, InputSection, Option<&Query>, Vec<String>) -> Ended,
 ) -> Result<Ended, String> {
     let filter = settings::filter(args.filter.as_deref())?;
+    if !args.listen {
+        Onward::refuse_without_listening(&args.onward, "add --listen")?;
+    }
     let bound = match args.listen {
         true => {
             let endpoint = settings::endpoint(&args.endpoint, settings::USUAL)?;
@@ -131,17 +135,20 @@ fn gather(
         false => None,
     };
     let mut store = Store::new(settings::limits(&args.keep));
-    let mut input = files::into_store(&args.files, &mut store)?;
+    let (mut input, arrived_ns) = files::into_store(&args.files, &mut store)?;
     let mut notes = Vec::new();
+    // What is read from recordings alone stands as it did when the last of it arrived.
+    let mut end_ns = arrived_ns.unwrap_or_else(now_ns);
     if let Some(bound) = bound {
         let addresses = |addresses: Vec<std::net::SocketAddr>| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
+        let (onward, taps) = Onward::start(&args.onward, Box::new(tracing_line))?;
         // On standard error and at once: whoever starts the sender waits for it.
         tracing_line(&format!("listening: grpc {}; http {}", addresses(bound.grpc()), addresses(bound.http())));
         let shared = Arc::new(FairMutex::new(store));
         let (intake, outlet) = channel(Bounds::default());
-        let writer = pipeline::start(outlet, Arc::clone(&shared), clock(), || {})
+        let writer = pipeline::start_with(outlet, Arc::clone(&shared), clock(), taps, || {})
             .map_err(|error| format!("cannot start the store's thread: {error}"))?;
         let notices = Notices::default();
         let until = listen_until(args.time, args.requests, Arc::clone(&shared));
@@ -149,13 +156,15 @@ fn gather(
             .block_on(bound.serve(intake, notices.clone(), until))
             .map_err(|error| format!("the endpoint ended: {error}"))?;
         writer.join().map_err(|_| "the store's thread ended early")?;
+        notes.extend(onward.finish(&mut input));
         store = Arc::into_inner(shared).ok_or("the store is still in use")?.into_inner();
+        end_ns = now_ns();
         for noted in notices.list() {
             input.bad_lines += noted.count;
             notes.push(format!("{} × {}: {}", noted.count, noted.notice.label(), noted.latest));
         }
     }
-    store.finish(now_ns());
+    store.finish(end_ns);
     Ok(print(&mut store, input, filter.as_ref(), notes))
 }
 

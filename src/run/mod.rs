@@ -7,6 +7,7 @@ mod dashboard;
 mod demo;
 mod files;
 mod headless;
+mod onward;
 
 use std::process::ExitCode;
 use std::sync::Arc;

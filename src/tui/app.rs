@@ -30,8 +30,8 @@ use crate::view::header::{Meter, Pace, Vitals, header};
 pub const MAX_FPS: u64 = 30;
 /// How often a silent terminal is asked whether it is still there.
 const LOOK_AFTER: Duration = Duration::from_secs(2);
-/// How long a message stays, nanoseconds.
-const MESSAGE_NS: u64 = 4_000_000_000;
+/// How long a message stays, whatever the pace of the data's clock.
+const MESSAGE: Duration = Duration::from_secs(4);
 
 /// What the loop hears of.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +132,7 @@ pub struct App<'a> {
     env: Env,
     frozen: Option<Frozen>,
     meter: Meter,
-    message: Option<(String, u64)>,
+    message: Option<(String, Instant)>,
     /// The notice told last.
     noticed: Option<String>,
     /// Whether layers have acted since they were last brought up to date.
@@ -247,7 +247,7 @@ impl<'a> App<'a> {
                 self.frozen = Some(Frozen::new(live, &shown, now_ns));
             }
             Command::Copy(what, text) => self.requests.push(Request::Copy(what, text)),
-            Command::Say(text) => self.say(text, now_ns),
+            Command::Say(text) => self.say(text),
             Command::Step(by) => {
                 let mut layers = std::mem::take(&mut self.layers);
                 let key = self.scene(live, vitals, |scene| layers.iter_mut().find_map(|layer| layer.step(by, scene)));
@@ -260,15 +260,15 @@ impl<'a> App<'a> {
         self.env.paused = self.frozen.is_some();
     }
 
-    fn say(&mut self, text: String, now_ns: u64) {
-        self.message = Some((text, now_ns + MESSAGE_NS));
+    fn say(&mut self, text: String) {
+        self.message = Some((text, Instant::now() + MESSAGE));
     }
 
     /// Brings everything up to date for a screen of this size.
     fn refresh(&mut self, area: Rect) {
         self.area = area;
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        if self.message.as_ref().is_some_and(|(_, until)| now_ns >= *until) {
+        if self.message.as_ref().is_some_and(|(_, until)| Instant::now() >= *until) {
             self.message = None;
         }
         let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
@@ -282,7 +282,7 @@ impl<'a> App<'a> {
                 && self.noticed.as_ref() != Some(newest)
             {
                 self.noticed = Some(newest.clone());
-                self.say(newest.clone(), now_ns);
+                self.say(newest.clone());
             }
             self.env.now_ns = self.frozen.as_ref().map_or(now_ns, |frozen| frozen.at_ns);
             let mut layers = std::mem::take(&mut self.layers);
@@ -347,7 +347,7 @@ impl<'a> App<'a> {
                 Request::Redraw => served.redraw = true,
                 Request::Copy(what, text) => {
                     let told = host.copy(what, &text);
-                    self.say(told, (self.clock)());
+                    self.say(told);
                 }
             }
         }
@@ -357,8 +357,8 @@ impl<'a> App<'a> {
     /// How long this frame stays right although nothing comes.
     fn stays_right(&self) -> Option<Duration> {
         let now_ns = (self.clock)();
-        let message =
-            self.message.as_ref().map(|(_, until)| Duration::from_nanos(until.saturating_sub(now_ns) + 1_000_000));
+        let message = self.message.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now()));
+        let message = message.map(|left| left + Duration::from_millis(1));
         let meter = self.meter.is_moving(now_ns).then_some(Duration::from_secs(1));
         let layers = self.layers.iter().filter_map(|layer| layer.stays_right());
         layers.chain(message).chain(meter).min()

@@ -10,10 +10,13 @@ use parking_lot::{FairMutex, Mutex};
 use super::app::{Event, Hub, Look};
 use crate::store::Store;
 use crate::view::data::Data;
-use crate::view::header::Vitals;
+use crate::view::header::{Vitals, WayOut};
 
 /// Notices kept; older ones go.
 const NOTICES: usize = 500;
+
+/// Tells how the ways out stand at the moment.
+type Watch = Box<dyn Fn() -> Vec<WayOut> + Send + Sync>;
 
 /// See the module.
 pub struct Shared {
@@ -24,12 +27,24 @@ pub struct Shared {
     /// Whether the screen has been told and has not looked yet.
     told: AtomicBool,
     screen: Mutex<Option<Sender<Event>>>,
+    watch: Mutex<Option<Watch>>,
 }
 
 impl Shared {
     /// Around a store.
     pub fn new(store: Arc<FairMutex<Store>>, vitals: Vitals) -> Self {
-        Self { store, vitals: Mutex::new(vitals), told: AtomicBool::new(false), screen: Mutex::new(None) }
+        Self {
+            store,
+            vitals: Mutex::new(vitals),
+            told: AtomicBool::new(false),
+            screen: Mutex::new(None),
+            watch: Mutex::new(None),
+        }
+    }
+
+    /// Asks this from now on how the ways out stand.
+    pub fn watch(&self, ways: impl Fn() -> Vec<WayOut> + Send + Sync + 'static) {
+        *self.watch.lock() = Some(Box::new(ways));
     }
 
     /// Says that something has changed; costs next to nothing while the screen has not looked since the last time.
@@ -69,6 +84,7 @@ impl Hub for Shared {
         // Before looking: what comes while we look is told again.
         self.told.store(false, Ordering::Release);
         let mut vitals = self.vitals.lock().clone();
+        vitals.ways_out = self.watch.lock().as_ref().map_or_else(Vec::new, |ways| ways());
         let mut store = self.store.lock();
         vitals.last_arrival_ns = (store.arrived_ns() > 0).then(|| store.arrived_ns());
         store.pin(look.pin);

@@ -44,8 +44,21 @@ pub struct Vitals {
     pub last_arrival_ns: Option<u64>,
     /// The file being read; `None` when none is.
     pub loading: Option<Loading>,
+    /// Where what is received goes on to.
+    pub ways_out: Vec<WayOut>,
     /// Things worth telling once, oldest first: odd paths, bad lines, snake_case fields.
     pub notices: Vec<String>,
+}
+
+/// A way out of what is received: a recording, a receiver behind this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WayOut {
+    /// `rec` or `fwd`.
+    pub name: &'static str,
+    /// How it stands.
+    pub said: String,
+    /// What went wrong: stopped, lost.
+    pub trouble: Option<String>,
 }
 
 /// A figure of the header.
@@ -178,6 +191,10 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
     add(5, long, vec![Piece::new(format!("{}/{}M", mib(held), mib(limit)), tone)], false);
     let (long, short) = lost(vitals, counts);
     add(2, long, short, false);
+    for way in &vitals.ways_out {
+        let (long, short) = way_out(way);
+        add(if way.trouble.is_some() { 2 } else { 5 }, long, short, false);
+    }
     if !vitals.notices.is_empty() {
         let count = format::count(vitals.notices.len() as u64);
         let long = vec![Piece::new(format!("! {count}"), Tone::Warn), Piece::dim(" notices")];
@@ -238,6 +255,18 @@ fn listeners(listeners: &[Listener]) -> Option<(Line, Line)> {
     (!listeners.is_empty()).then_some((long, short))
 }
 
+/// `rec 12 MiB`, and loudly what went wrong.
+fn way_out(way: &WayOut) -> (Line, Line) {
+    let WayOut { name, said, trouble } = way;
+    match trouble {
+        None => (vec![Piece::dim(format!("{name} ")), Piece::plain(said)], vec![Piece::dim(*name)]),
+        Some(trouble) => (
+            vec![Piece::dim(format!("{name} ")), Piece::new(trouble, Tone::Bad), Piece::dim(format!(" {said}"))],
+            vec![Piece::new(format!("{name}!"), Tone::Bad)],
+        ),
+    }
+}
+
 /// Everything that came and is not there: evicted, refused, busy, unreadable. In full it says of what kind.
 fn lost(vitals: &Vitals, counts: &Counts) -> (Line, Line) {
     let kinds = [
@@ -277,6 +306,19 @@ mod tests {
         assert_eq!(text(&long), "◉ grpc 0.0.0.0:4317 not only this machine");
         assert_eq!(text(&short), "◉ :4317!");
         assert!(listeners(&[]).is_none());
+    }
+
+    #[test]
+    fn trouble_on_a_way_out_is_told_first() {
+        let way = |trouble: Option<&str>| WayOut {
+            name: "rec",
+            said: "12.0 MiB".into(),
+            trouble: trouble.map(str::to_owned),
+        };
+        let (long, short) = way_out(&way(None));
+        assert_eq!((text(&long).as_str(), text(&short).as_str()), ("rec 12.0 MiB", "rec"));
+        let (long, short) = way_out(&way(Some("STOPPED")));
+        assert_eq!((text(&long).as_str(), text(&short).as_str()), ("rec STOPPED 12.0 MiB", "rec!"));
     }
 
     #[test]
