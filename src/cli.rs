@@ -9,6 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::demo::fault::Kind;
+use crate::source::replay::Speed;
 
 /// Watch every request of an LLM serving cluster live and die.
 ///
@@ -36,6 +37,8 @@ pub enum Command {
     Check(Check),
     /// Print the catalogue of checks.
     Checks(Checks),
+    /// Play recordings again on the dashboard, at the pace at which their requests arrived.
+    Replay(Replay),
     /// Run the dashboard on a simulated cluster that exports to it over loopback.
     Demo(Demo),
 }
@@ -241,6 +244,26 @@ pub struct Input {
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
+}
+
+/// Options of `reqtop replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// Recordings in their order; other OTLP files play by the times at which their spans ended. `-` is standard input.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// How fast: a factor, or `max`. Pausing holds the replay; of a silence of more than a minute the rest is left out.
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
+    pub speed: Speed,
+    /// Where what is played goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
+    /// What to keep.
+    #[command(flatten)]
+    pub keep: Keep,
+    /// How it looks.
+    #[command(flatten)]
+    pub look: Look,
 }
 
 /// Options of `reqtop demo`.

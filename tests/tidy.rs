@@ -16,7 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("report", &["lifecycle", "query", "checks", "store", "view"]),
     ("tui", &["lifecycle", "query", "checks", "store", "view"]),
     ("demo", &["lifecycle"]),
-    ("cli", &["demo"]),
+    ("cli", &["demo", "source"]),
     ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "tap"]),
     (
         "run",

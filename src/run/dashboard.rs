@@ -8,14 +8,15 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::onward::Onward;
-use super::{Ended, clock, files, now_ns, runtime};
+use super::{Ended, clock, files, runtime};
 use crate::cli;
-use crate::pipeline;
+use crate::pipeline::{self, Clock};
 use crate::report::InputSection;
 use crate::settings;
 use crate::source::intake::{Bounds, Intake, channel};
 use crate::source::notices::Notices;
 use crate::source::otlp::{Bound, Endpoint};
+use crate::source::replay::Play;
 use crate::store::Store;
 use crate::tui::theme::{Signs, Theme};
 use crate::tui::{self, RunArgs, Shared};
@@ -35,12 +36,20 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if bound.is_none() {
         Onward::refuse_without_listening(&args.onward, "without files, reqtop listens")?;
     }
-    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward)?;
+    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward, Time::Wall)?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
     let ended = stage.show();
     drop(serving);
     stage.end(ended)
+}
+
+/// By which clock arrivals are counted and screens drawn.
+pub(super) enum Time {
+    /// The wall's.
+    Wall,
+    /// A replay's, which stands still while the screen does.
+    Played(Arc<Play>),
 }
 
 /// The store with its writer, before it has sources and a screen.
@@ -50,6 +59,7 @@ pub(super) struct Stage {
     intake: Intake,
     onward: Arc<Onward>,
     theme: Theme,
+    clock: Clock,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -83,6 +93,7 @@ impl Stage {
         look: &cli::Look,
         bound: Option<&Bound>,
         onward: &cli::Onward,
+        time: Time,
     ) -> Result<Self, String> {
         let theme = Theme::named(look.theme.as_deref().unwrap_or("terminal"))?;
         let theme = if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
@@ -108,8 +119,16 @@ impl Stage {
         let (onward, taps) = Onward::start(onward, Box::new(alarm))?;
         let watched = Arc::clone(&onward);
         shared.watch(move || watched.ways());
+        let clock = match time {
+            Time::Wall => clock(),
+            Time::Played(play) => {
+                let held = Arc::clone(&play);
+                shared.on_hold(move |is_held| held.hold(is_held));
+                Arc::new(move || play.now_ns())
+            }
+        };
         let bell = Arc::clone(&shared);
-        pipeline::start_with(outlet, store, clock(), taps, move || bell.changed())
+        pipeline::start_with(outlet, store, Arc::clone(&clock), taps, move || bell.changed())
             .map_err(|error| format!("cannot start the store's thread: {error}"))?;
         let bell = Arc::downgrade(&shared);
         let notices = Notices::default();
@@ -126,7 +145,17 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, onward, theme })
+        Ok(Self { shared, notices, intake, onward, theme, clock })
+    }
+
+    /// The way in for another source.
+    pub(super) fn intake(&self) -> Intake {
+        self.intake.clone()
+    }
+
+    /// What sources tell the screen through.
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Serves an endpoint that is bound.
@@ -163,7 +192,7 @@ impl Stage {
 
     /// Shows the screen until it ends.
     pub(super) fn show(&self) -> Result<Ended, String> {
-        let args = RunArgs { shared: Arc::clone(&self.shared), theme: self.theme.clone(), clock: &now_ns };
+        let args = RunArgs { shared: Arc::clone(&self.shared), theme: self.theme.clone(), clock: &*self.clock };
         let reason = tui::run(&args).map_err(|error| error.to_string())?;
         Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
     }

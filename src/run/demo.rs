@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tokio::sync::oneshot;
 
-use super::dashboard::Stage;
+use super::dashboard::{Stage, Time};
 use super::onward::Onward;
 use super::{Ended, now_ns, runtime};
 use crate::cli;
@@ -25,7 +25,7 @@ pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
     }
     let bound = Endpoint::bind(settings::endpoint(&args.listen, settings::ANY)?).map_err(|error| error.to_string())?;
     let address = bound.grpc().first().copied().ok_or("no gRPC address is bound")?;
-    let stage = Stage::new(&args.keep, &args.look, Some(&bound), &args.onward)?;
+    let stage = Stage::new(&args.keep, &args.look, Some(&bound), &args.onward, Time::Wall)?;
     let serving = stage.serve(bound)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let url = format!("http://{address}");

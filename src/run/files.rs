@@ -23,7 +23,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// After how many bytes taken in the store is brought up to date.
 const REFRESH_BYTES: usize = 8 << 20;
 
-fn inputs(paths: &[PathBuf]) -> Vec<Input> {
+pub(super) fn inputs(paths: &[PathBuf]) -> Vec<Input> {
     paths.iter().map(|path| Input::from(path.as_path())).collect()
 }
 
@@ -143,7 +143,8 @@ impl Sink for Beside<'_> {
     }
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
-        let loading = Loading { name: self.name.clone(), read: progress.bytes, total: progress.total.unwrap_or(0) };
+        let (doing, name) = ("reading".into(), self.name.clone());
+        let loading = Loading { doing, name, read: progress.bytes, total: progress.total.unwrap_or(0) };
         self.shared.report(|vitals| vitals.loading = Some(loading));
         ControlFlow::Continue(())
     }

@@ -8,6 +8,7 @@ mod demo;
 mod files;
 mod headless;
 mod onward;
+mod replay;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub fn run(cli: Cli) -> Ended {
         Some(Command::Check(check)) => headless::check(check),
         Some(Command::Checks(checks)) => Ok(headless::checks(checks)),
         Some(Command::Demo(demo)) => demo::run(demo),
+        Some(Command::Replay(replay)) => replay::run(replay),
     }
     .unwrap_or_else(Ended::badly)
 }

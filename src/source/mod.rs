@@ -9,6 +9,7 @@ pub mod file;
 pub mod intake;
 pub mod notices;
 pub mod otlp;
+pub mod replay;
 
 use intake::{Body, Payload};
 

@@ -495,7 +495,7 @@ fn b53_wide_names_leave_the_right_edge_in_one_column_and_nothing_behind() {
 fn a_long_load_shows_how_far_it_is_and_notices_can_be_read() {
     let desk = desk(Fixture::default());
     *desk.vitals.borrow_mut() = Vitals {
-        loading: Some(Loading { name: "run.traces.jsonl.gz".into(), read: 3 << 20, total: 12 << 20 }),
+        loading: Some(Loading { doing: "reading".into(), name: "run.traces.jsonl.gz".into(), read: 3 << 20, total: 12 << 20 }),
         notices: vec!["run.traces.jsonl.gz:17: not OTLP JSON: expected {, found x".into()],
         ..Vitals::default()
     };

@@ -18,6 +18,9 @@ const NOTICES: usize = 500;
 /// Tells how the ways out stand at the moment.
 type Watch = Box<dyn Fn() -> Vec<WayOut> + Send + Sync>;
 
+/// Hears whether the screen stands still.
+type Hold = Box<dyn Fn(bool) + Send + Sync>;
+
 /// See the module.
 pub struct Shared {
     /// The store. Fair, so that a frame waits for one batch at most, and a batch for one frame.
@@ -28,6 +31,7 @@ pub struct Shared {
     told: AtomicBool,
     screen: Mutex<Option<Sender<Event>>>,
     watch: Mutex<Option<Watch>>,
+    hold: Mutex<Option<Hold>>,
 }
 
 impl Shared {
@@ -39,7 +43,13 @@ impl Shared {
             told: AtomicBool::new(false),
             screen: Mutex::new(None),
             watch: Mutex::new(None),
+            hold: Mutex::new(None),
         }
+    }
+
+    /// Tells this from now on, at each look, whether the screen stands still.
+    pub fn on_hold(&self, hold: impl Fn(bool) + Send + Sync + 'static) {
+        *self.hold.lock() = Some(Box::new(hold));
     }
 
     /// Asks this from now on how the ways out stand.
@@ -83,6 +93,9 @@ impl Hub for Shared {
     fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
         // Before looking: what comes while we look is told again.
         self.told.store(false, Ordering::Release);
+        if let Some(hold) = &*self.hold.lock() {
+            hold(look.frozen_ns.is_some());
+        }
         let mut vitals = self.vitals.lock().clone();
         vitals.ways_out = self.watch.lock().as_ref().map_or_else(Vec::new, |ways| ways());
         let mut store = self.store.lock();

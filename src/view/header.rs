@@ -23,6 +23,8 @@ pub struct Listener {
 /// How far a file has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
+    /// What is done with it: `reading`, `replaying ×10`.
+    pub doing: String,
     /// The file being read.
     pub name: String,
     /// Bytes read over all files.
@@ -169,7 +171,7 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
         let done =
             if loading.total > 0 { format::percent(loading.read, loading.total) } else { format::bytes(loading.read) };
         let long = vec![
-            Piece::dim("reading "),
+            Piece::dim(format!("{} ", loading.doing)),
             Piece::plain(&loading.name),
             Piece::new(format!(" {done}"), Tone::Accent),
             Piece::dim(format!(" of {}", format::bytes(loading.total))),

@@ -18,8 +18,6 @@ use super::sniff::skip_blank;
 use super::stream::{Piece, Stream};
 use super::{Place, Reading, Stopped};
 
-/// Texts are joined into payloads of about this many bytes of protobuf.
-const PAYLOAD: usize = 512 << 10;
 /// Records are handed on in groups of this many.
 const RECORDS: usize = 512;
 
@@ -137,7 +135,9 @@ impl Texts {
                 document = self.line(file, line, bytes, whole, is_first, reading);
             }
             let joined = self.traces.len() + self.logs.len();
-            if joined >= PAYLOAD || self.records.len() >= RECORDS || !self.ready.is_empty() {
+            let apart = reading.limits.joined == 0 && joined + self.records.len() > 0;
+            let full = joined >= reading.limits.joined.max(1) || self.records.len() >= RECORDS;
+            if full || apart || !self.ready.is_empty() {
                 self.flush(reading)?;
                 reading.progressed(before + stream.read_bytes())?;
             }
