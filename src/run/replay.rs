@@ -149,8 +149,7 @@ mod tests {
             let played = Arc::new(FairMutex::new(Store::new(store::Limits::default())));
             let (intake, outlet) = channel(Bounds::default());
             let clock = Arc::clone(&play);
-            let writer =
-                pipeline::start(outlet, Arc::clone(&played), Arc::new(move || clock.now_ns()), || {}).unwrap();
+            let writer = pipeline::start(outlet, Arc::clone(&played), Arc::new(move || clock.now_ns()), || {}).unwrap();
             let player = Player {
                 replay: Replay::new(Arc::clone(&play), intake),
                 shared: Arc::new(Shared::new(Arc::clone(&played), Vitals::default())),
@@ -158,7 +157,7 @@ mod tests {
                 doing: "replaying".into(),
                 problems: 0,
             };
-            play_all(&[path.clone()], player);
+            play_all(std::slice::from_ref(&path), player);
             writer.join().unwrap();
             let mut played = played.lock();
             assert_eq!(played.arrived_ns(), last_ns, "{speed}");

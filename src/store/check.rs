@@ -285,7 +285,7 @@ fn view<'a>(
     RequestView {
         key,
         facts: &request.facts,
-        spans: spans_of(tables, traces, key, request, usize::MAX),
+        spans: spans_of(tables, traces, key, request, usize::MAX, u64::MAX),
         records: request.records.iter().collect(),
     }
 }

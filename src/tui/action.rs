@@ -45,6 +45,14 @@ pub enum Action {
     Pick,
     Filter,
     Pause,
+    Earlier,
+    Later,
+    MuchEarlier,
+    MuchLater,
+    FirstMoment,
+    LastMoment,
+    Bookmark,
+    Bookmarks,
     Sort,
     Reverse,
     Follow,
@@ -159,6 +167,14 @@ actions! {
     CopySpan "copy.span" ["u"] "" "copy the span id" in [Request];
     Checks "checks" ["c" "K"] "checks" "what the checks say: of all requests, on a request of this one" in [Live Request Pane];
     Notices "notices" ["!"] "" "read the notices: bad input, odd paths" in [Live];
+    Earlier "time.back" ["," "<"] "" "look back: a second earlier; p comes back to what comes in" in [Live Request Pane];
+    Later "time.on" ["."] "" "a second later" in [Live Request Pane];
+    MuchEarlier "time.back.far" ["{"] "" "fifteen seconds earlier" in [Live Request Pane];
+    MuchLater "time.on.far" ["}"] "" "fifteen seconds later" in [Live Request Pane];
+    FirstMoment "time.first" ["("] "" "the first moment that is kept" in [Live Request Pane];
+    LastMoment "time.last" [")"] "" "the last moment that is kept" in [Live Request Pane];
+    Bookmark "bookmark" ["m"] "" "mark the moment that is shown" in [Live Request Pane];
+    Bookmarks "bookmarks" ["'"] "" "go to a marked moment" in [Live Request Pane];
     Up "up" ["↑" "k"] "" "one up" in [Live Request Checks Reader Menu Help FilterLine Pane];
     Down "down" ["↓" "j"] "" "one down" in [Live Request Checks Reader Menu Help FilterLine Pane];
     HalfUp "half.up" ["C-u"] "" "half a screen up" in [Live Request Checks Reader Help Pane];
@@ -194,6 +210,10 @@ impl Action {
                 | Self::EraseWord
                 | Self::NextRequest
                 | Self::PrevRequest
+                | Self::Earlier
+                | Self::Later
+                | Self::MuchEarlier
+                | Self::MuchLater
         )
     }
 }

@@ -5,6 +5,7 @@
 //! is drawn while nothing changes. The loop knows neither terminal nor clock: tests type keys without a terminal.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -20,10 +21,13 @@ use super::layers::{Command, Env, Layer, Scene};
 use super::panes::footer;
 use super::screen::Screen;
 use super::theme::{Signs, Theme};
+use super::travel::{Moments, Travel};
 use super::widgets::ascii::in_ascii;
 use crate::lifecycle::request::RequestKey;
+use crate::store::Past;
 use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
+use crate::view::format::clock_ms;
 use crate::view::header::{Meter, Pace, Vitals, header};
 
 /// Frames a second, at most.
@@ -92,8 +96,8 @@ pub struct Look<'a> {
     pub filter: &'a Filter,
     /// Length of the window, nanoseconds; `None` for everything.
     pub window_ns: Option<u64>,
-    /// The moment at which what is shown was frozen, nanoseconds since the epoch.
-    pub frozen_ns: Option<u64>,
+    /// The requests as they were, when what is shown stands still or looks back.
+    pub past: Option<&'a Arc<Past>>,
 }
 
 /// What the loop needs of its terminal beside drawing.
@@ -160,6 +164,10 @@ impl<'a> App<'a> {
         }
     }
 
+    fn past(&self) -> Option<Arc<Past>> {
+        self.frozen.as_ref().map(|frozen| Arc::clone(frozen.past()))
+    }
+
     fn pin(&self) -> Option<RequestKey> {
         self.layers.iter().rev().find_map(|layer| layer.looks_at())
     }
@@ -208,8 +216,8 @@ impl<'a> App<'a> {
     /// Lets the top layer act on the data, then does what it asks for.
     fn with_top(&mut self, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
-        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
+        let (window_ns, past) = (self.env.window.length_ns(), self.past());
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
             let Some(mut top) = self.layers.pop() else { return };
             // Several keys in one frame: each finds what the one before made.
             if self.stale {
@@ -245,7 +253,10 @@ impl<'a> App<'a> {
             Command::Pause => {
                 let shown: Vec<RequestKey> = self.layers.iter().flat_map(|layer| layer.shown()).collect();
                 self.frozen = Some(Frozen::new(live, &shown, now_ns));
+                self.say("what is shown stands still; , and . move it back and forth in time, p goes on".into());
             }
+            Command::Travel(travel) => self.travel(travel, live, now_ns),
+            Command::Bookmark => self.bookmark(live, now_ns),
             Command::Copy(what, text) => self.requests.push(Request::Copy(what, text)),
             Command::Say(text) => self.say(text),
             Command::Step(by) => {
@@ -260,6 +271,31 @@ impl<'a> App<'a> {
         self.env.paused = self.frozen.is_some();
     }
 
+    /// Shows another moment.
+    fn travel(&mut self, travel: Travel, live: &dyn Data, now_ns: u64) {
+        let Some(moments) = Moments::of(live, now_ns) else { return self.say("nothing is kept yet".into()) };
+        // A pause stands at the present; looking back begins at the last moment there is.
+        let shown_ns = self.frozen.as_ref().map(|frozen| frozen.at_ns().min(moments.last_ns));
+        let (at_ns, word) = moments.target(travel, shown_ns);
+        if let Some(word) = word {
+            self.say(word.into());
+        }
+        if self.frozen.as_ref().is_none_or(|frozen| !frozen.past().looks_back() || frozen.at_ns() != at_ns) {
+            self.frozen = Some(Frozen::back(live, at_ns));
+        }
+    }
+
+    /// Marks the moment that is shown.
+    fn bookmark(&mut self, live: &dyn Data, now_ns: u64) {
+        let Some(moments) = Moments::of(live, now_ns) else { return self.say("nothing is kept yet".into()) };
+        let at_ns = self.frozen.as_ref().map_or(moments.last_ns, |frozen| frozen.at_ns().min(moments.last_ns));
+        let marks = &mut self.env.bookmarks;
+        if let Err(place) = marks.binary_search(&at_ns) {
+            marks.insert(place, at_ns);
+        }
+        self.say(format!("bookmark at {}; ' lists them", clock_ms(at_ns)));
+    }
+
     fn say(&mut self, text: String) {
         self.message = Some((text, Instant::now() + MESSAGE));
     }
@@ -271,10 +307,14 @@ impl<'a> App<'a> {
         if self.message.as_ref().is_some_and(|(_, until)| Instant::now() >= *until) {
             self.message = None;
         }
-        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
-        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
+        let (window_ns, past) = (self.env.window.length_ns(), self.past());
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
             self.meter.sample(live.counts().spans_received, now_ns);
             let pace = match &self.frozen {
+                Some(frozen) if frozen.past().looks_back() => {
+                    let last_ns = Moments::of(live, now_ns).map_or(now_ns, |moments| moments.last_ns);
+                    Pace::Back { at_ns: frozen.at_ns(), ago_ns: last_ns.saturating_sub(frozen.at_ns()) }
+                }
                 Some(frozen) => Pace::Paused { newer: frozen.newer(live) },
                 None => Pace::Live,
             };
@@ -284,7 +324,7 @@ impl<'a> App<'a> {
                 self.noticed = Some(newest.clone());
                 self.say(newest.clone());
             }
-            self.env.now_ns = self.frozen.as_ref().map_or(now_ns, |frozen| frozen.at_ns);
+            self.env.now_ns = self.frozen.as_ref().map_or(now_ns, Frozen::at_ns);
             let mut layers = std::mem::take(&mut self.layers);
             let top = self
                 .scene(live, vitals, |scene| header(scene.data, vitals, &self.meter, pace, scene.env.window, now_ns));

@@ -29,7 +29,7 @@ struct Desk {
 impl Hub for Desk {
     fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
         self.pinned.set(look.pin);
-        self.data.borrow_mut().hold(look.frozen_ns.is_some());
+        self.data.borrow_mut().hold(look.past.is_some());
         see(&*self.data.borrow(), &self.vitals.borrow());
     }
 }
@@ -495,7 +495,12 @@ fn b53_wide_names_leave_the_right_edge_in_one_column_and_nothing_behind() {
 fn a_long_load_shows_how_far_it_is_and_notices_can_be_read() {
     let desk = desk(Fixture::default());
     *desk.vitals.borrow_mut() = Vitals {
-        loading: Some(Loading { doing: "reading".into(), name: "run.traces.jsonl.gz".into(), read: 3 << 20, total: 12 << 20 }),
+        loading: Some(Loading {
+            doing: "reading".into(),
+            name: "run.traces.jsonl.gz".into(),
+            read: 3 << 20,
+            total: 12 << 20,
+        }),
         notices: vec!["run.traces.jsonl.gz:17: not OTLP JSON: expected {, found x".into()],
         ..Vitals::default()
     };
@@ -672,4 +677,22 @@ fn a_real_capture_reads_right_on_screen() {
     assert!(open.contains("request.lifecycle") && open.contains("cancelled") && open.contains("base layout"), "{open}");
     let frozen = press(&mut app, &[KeyCode::Esc, KeyCode::Char('p')]);
     assert!(frozen.contains("PAUSED") && frozen.contains("6 of 80"), "{frozen}");
+}
+
+#[test]
+fn time_moves_back_and_forth_and_moments_are_marked() {
+    let desk = desk(cluster());
+    let mut journey = Journey::new(&desk, (140, 40));
+    let back = journey.keys(",");
+    assert!(back.contains("BACK") && back.contains("p live"), "{back}");
+    let first = journey.keys("m (");
+    assert!(first.contains("BACK") && !first.contains("Z −1.0 s"), "{first}");
+    let message = journey.keys(",");
+    assert!(message.contains("nothing older is kept"), "{message}");
+    let list = journey.keys("m '");
+    assert!(list.contains("Bookmarks") && list.contains("after what is shown") && list.contains("shown"), "{list}");
+    let gone = journey.keys("j Enter");
+    assert!(!gone.contains("Bookmarks") && gone.contains("Z −1.0 s"), "{gone}");
+    let live = journey.keys("p");
+    assert!(live.contains("LIVE") && !live.contains("BACK"), "{live}");
 }

@@ -14,6 +14,7 @@ pub mod shared;
 pub mod signals;
 pub mod terminal;
 pub mod theme;
+pub mod travel;
 pub mod widgets;
 
 #[cfg(test)]

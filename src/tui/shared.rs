@@ -94,7 +94,7 @@ impl Hub for Shared {
         // Before looking: what comes while we look is told again.
         self.told.store(false, Ordering::Release);
         if let Some(hold) = &*self.hold.lock() {
-            hold(look.frozen_ns.is_some());
+            hold(look.past.is_some());
         }
         let mut vitals = self.vitals.lock().clone();
         vitals.ways_out = self.watch.lock().as_ref().map_or_else(Vec::new, |ways| ways());
@@ -102,12 +102,11 @@ impl Hub for Shared {
         vitals.last_arrival_ns = (store.arrived_ns() > 0).then(|| store.arrived_ns());
         store.pin(look.pin);
         store.refresh(look.now_ns);
-        match look.frozen_ns {
-            Some(_) if !store.lens().is_held() => store.hold(),
-            Some(_) => {}
+        match look.past {
+            Some(past) => store.hold(past),
             None => store.release(),
         }
-        let until_ns = look.frozen_ns.unwrap_or(look.now_ns);
+        let until_ns = look.past.map_or(look.now_ns, |past| past.at_ns());
         store.look(look.filter.query(), look.window_ns, until_ns);
         store.refresh_lens(until_ns);
         see(&*store, &vitals);
@@ -122,7 +121,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     fn look(shared: &Shared, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
-        shared.look(&Look { now_ns: 1, pin: None, filter: &Filter::default(), window_ns: None, frozen_ns: None }, see);
+        shared.look(&Look { now_ns: 1, pin: None, filter: &Filter::default(), window_ns: None, past: None }, see);
     }
 
     #[test]

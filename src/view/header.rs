@@ -152,6 +152,13 @@ pub enum Pace {
         /// Requests since the pause.
         newer: u64,
     },
+    /// Shows a moment that has passed.
+    Back {
+        /// The moment, nanoseconds since the epoch.
+        at_ns: u64,
+        /// How long before the last moment of all that is held, nanoseconds.
+        ago_ns: u64,
+    },
 }
 
 /// Builds the header.
@@ -211,6 +218,13 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
             let short = vec![Piece::new("PAUSED ", Tone::Warn), Piece::plain(window.word())];
             let mut long = short.clone();
             long.push(Piece::dim(format!(" {} since", format::count(newer))));
+            add(1, long, short, true);
+        }
+        Pace::Back { at_ns, ago_ns } => {
+            let ago = format::duration(ago_ns);
+            let short = vec![Piece::new("BACK ", Tone::Warn), Piece::plain(format!("−{ago} {}", window.word()))];
+            let mut long = vec![Piece::new("BACK ", Tone::Warn), Piece::plain(format::clock_ms(at_ns))];
+            long.push(Piece::dim(format!(" −{ago} · {} · p live", window.word())));
             add(1, long, short, true);
         }
     }

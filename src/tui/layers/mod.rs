@@ -3,6 +3,7 @@
 //! A layer changes its state when an action comes and when it is refreshed with data; drawing changes nothing. What
 //! concerns others (the filter, the pause, the clipboard, the stack itself) it asks for with a [`Command`].
 
+pub mod bookmarks;
 pub mod checks;
 pub mod filter_line;
 pub mod help;
@@ -20,6 +21,7 @@ use ratatui::layout::Rect;
 
 use super::action::{Action, Place};
 use super::theme::Theme;
+use super::travel::{self, Travel};
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
 use crate::view::filter::{Error, Filter, without_last};
@@ -41,6 +43,8 @@ pub struct Env {
     pub paused: bool,
     /// The header of this frame.
     pub header: Header,
+    /// Marked moments, nanoseconds since the epoch, in their order.
+    pub bookmarks: Vec<u64>,
     /// The present, nanoseconds since the epoch; while paused, the moment of the pause.
     pub now_ns: u64,
 }
@@ -73,6 +77,10 @@ pub enum Command {
     Sort(Sort),
     /// Pauses, or goes on.
     Pause,
+    /// Shows another moment.
+    Travel(Travel),
+    /// Marks the moment that is shown.
+    Bookmark,
     /// Copies a text; first what it is.
     Copy(&'static str, String),
     /// Tells something in the last line.
@@ -97,6 +105,9 @@ pub fn pane_of(action: Action) -> Option<PaneId> {
 /// What an action asks for wherever panes are; `None` when it is none of these.
 pub fn pane_command(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
     let window = scene.env.window;
+    if let Some(commands) = travel::commands(action, scene) {
+        return Some(commands);
+    }
     Some(match action {
         Action::Shorter => vec![Command::Window(window.step(-1))],
         Action::Longer => vec![Command::Window(window.step(1))],

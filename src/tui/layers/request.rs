@@ -16,6 +16,7 @@ use crate::lifecycle::stage::Stage;
 use crate::tui::action::{Action, Place};
 use crate::tui::panes::{details, story, tree};
 use crate::tui::theme::Theme;
+use crate::tui::travel;
 use crate::tui::widgets::text::{At, pieces, pieces_width, put};
 use crate::view::checks;
 use crate::view::filter::with_attribute;
@@ -282,6 +283,9 @@ impl Layer for RequestLayer {
     }
 
     fn on(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
+        if let Some(commands) = travel::commands(action, scene) {
+            return commands;
+        }
         match action {
             Action::Back => return vec![Command::Pop],
             Action::Pause => return vec![Command::Pause],
