@@ -53,6 +53,7 @@ pub enum Action {
     LastMoment,
     Bookmark,
     Bookmarks,
+    Export,
     Sort,
     Reverse,
     Follow,
@@ -175,6 +176,7 @@ actions! {
     LastMoment "time.last" [")"] "" "the last moment that is kept" in [Live Request Pane];
     Bookmark "bookmark" ["m"] "" "mark the moment that is shown" in [Live Request Pane];
     Bookmarks "bookmarks" ["'"] "" "go to a marked moment" in [Live Request Pane];
+    Export "export" ["e"] "" "write the request, or those of the list, to a new file as OTLP JSON" in [Live Request];
     Up "up" ["↑" "k"] "" "one up" in [Live Request Checks Reader Menu Help FilterLine Pane];
     Down "down" ["↓" "j"] "" "one down" in [Live Request Checks Reader Menu Help FilterLine Pane];
     HalfUp "half.up" ["C-u"] "" "half a screen up" in [Live Request Checks Reader Help Pane];

@@ -5,6 +5,7 @@
 //! is drawn while nothing changes. The loop knows neither terminal nor clock: tests type keys without a terminal.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use super::keys;
 use super::layers::live::Live;
 use super::layers::{Command, Env, Layer, Scene};
 use super::panes::footer;
+use super::save::save;
 use super::screen::Screen;
 use super::theme::{Signs, Theme};
 use super::travel::{Moments, Travel};
@@ -114,6 +116,10 @@ pub trait Host {
     fn retake(&mut self) -> io::Result<()>;
     /// Copies a text; says how it was sent, or why not.
     fn copy(&mut self, what: &str, text: &str) -> String;
+    /// Writes a text to a new file; says where, or why not.
+    fn save(&mut self, stem: &str, text: &str) -> String {
+        save(Path::new(""), stem, text)
+    }
     /// Whether the terminal is still there.
     fn is_there(&self) -> bool;
 }
@@ -125,6 +131,7 @@ enum Request {
     Retake,
     Redraw,
     Copy(&'static str, String),
+    Save(String, String, &'static str),
 }
 
 /// The program's state on screen.
@@ -258,6 +265,7 @@ impl<'a> App<'a> {
             Command::Travel(travel) => self.travel(travel, live, now_ns),
             Command::Bookmark => self.bookmark(live, now_ns),
             Command::Copy(what, text) => self.requests.push(Request::Copy(what, text)),
+            Command::Save { stem, text, note } => self.requests.push(Request::Save(stem, text, note)),
             Command::Say(text) => self.say(text),
             Command::Step(by) => {
                 let mut layers = std::mem::take(&mut self.layers);
@@ -385,6 +393,10 @@ impl<'a> App<'a> {
                     served.redraw = true;
                 }
                 Request::Redraw => served.redraw = true,
+                Request::Save(stem, text, note) => {
+                    let told = host.save(&stem, &text);
+                    self.say(told + note);
+                }
                 Request::Copy(what, text) => {
                     let told = host.copy(what, &text);
                     self.say(told);

@@ -38,6 +38,7 @@ impl Hub for Desk {
 struct Hands {
     copied: Vec<String>,
     stops: u32,
+    saved: Vec<(String, String)>,
 }
 
 impl Host for Hands {
@@ -51,6 +52,10 @@ impl Host for Hands {
     fn copy(&mut self, what: &str, text: &str) -> String {
         self.copied.push(text.to_owned());
         format!("{what} sent")
+    }
+    fn save(&mut self, stem: &str, text: &str) -> String {
+        self.saved.push((stem.to_owned(), text.to_owned()));
+        format!("saved {stem}")
     }
     fn is_there(&self) -> bool {
         true
@@ -695,4 +700,22 @@ fn time_moves_back_and_forth_and_moments_are_marked() {
     assert!(!gone.contains("Bookmarks") && gone.contains("Z −1.0 s"), "{gone}");
     let live = journey.keys("p");
     assert!(live.contains("LIVE") && !live.contains("BACK"), "{live}");
+}
+
+#[test]
+fn what_is_shown_is_exported_to_a_file_that_is_told() {
+    let desk = desk(cluster());
+    let mut journey = Journey::new(&desk, (140, 40));
+    let told = journey.keys("e");
+    assert!(told.contains("saved reqtop-"), "{told}");
+    let told = journey.keys("Enter e");
+    assert!(told.contains("saved reqtop-"), "{told}");
+    let names: Vec<&str> = journey.hands.saved.iter().map(|(stem, _)| stem.as_str()).collect();
+    assert!(names[0].ends_with("-requests") && !names[1].ends_with("-requests"), "{names:?}");
+    for (_, text) in &journey.hands.saved {
+        for line in text.lines() {
+            let json: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(json["resourceSpans"].is_array() || json["resourceLogs"].is_array());
+        }
+    }
 }

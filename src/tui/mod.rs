@@ -9,6 +9,7 @@ pub mod clipboard;
 pub mod keys;
 pub mod layers;
 pub mod panes;
+pub mod save;
 pub mod screen;
 pub mod shared;
 pub mod signals;

@@ -83,6 +83,15 @@ pub enum Command {
     Bookmark,
     /// Copies a text; first what it is.
     Copy(&'static str, String),
+    /// Writes a text to a new file.
+    Save {
+        /// What its name begins with.
+        stem: String,
+        /// What it holds.
+        text: String,
+        /// What is to be said beside its name.
+        note: &'static str,
+    },
     /// Tells something in the last line.
     Say(String),
     /// Goes to the request so many places down the list.

@@ -20,11 +20,12 @@ use crate::tui::travel;
 use crate::tui::widgets::text::{At, pieces, pieces_width, put};
 use crate::view::checks;
 use crate::view::filter::with_attribute;
+use crate::view::otlp_json::whole_request;
 use crate::view::request::axis::Axis;
 use crate::view::request::detail::{self, Detail, Opens, Whole};
 use crate::view::request::tree::{NodeId, line, open_rows};
 use crate::view::request::{evidence, marks, records, title, tree_summary};
-use crate::view::{Line, Nothing, Tone};
+use crate::view::{Line, Nothing, Tone, request_name};
 
 /// The parts that keys can go to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -306,6 +307,11 @@ impl Layer for RequestLayer {
         let Some(request) = scene.data.request(self.key) else { return Vec::new() };
         let areas = self.areas(scene.area);
         match action {
+            Action::Export => {
+                let mut text = String::new();
+                whole_request(&mut text, &request);
+                return vec![Command::Save { stem: format!("reqtop-{}", request_name(request.facts)), text, note: "" }];
+            }
             Action::Copy if request.facts.request_id.is_empty() => {
                 return vec![Command::Say("no request id has arrived; Y copies the trace id".into())];
             }
