@@ -39,6 +39,9 @@ pub enum Command {
     Checks(Checks),
     /// Play recordings again on the dashboard, at the pace at which their requests arrived.
     Replay(Replay),
+    /// List the themes, where each comes from and what is odd about it; own ones are files in
+    /// ~/.config/reqtop/themes.
+    Themes,
     /// Run the dashboard on a simulated cluster that exports to it over loopback.
     Demo(Demo),
 }
@@ -52,6 +55,9 @@ pub struct Dashboard {
     /// Go on reading the last file while it is written (plain lines only).
     #[arg(long, short = 'f', requires = "files")]
     pub follow: bool,
+    /// Read from a trace store.
+    #[command(flatten)]
+    pub from: FromStore,
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
@@ -80,6 +86,61 @@ pub struct Onward {
     /// How many of those put aside are kept.
     #[arg(long, value_name = "N", default_value = "4", requires = "record")]
     pub record_keep: Option<usize>,
+    /// Pass everything received on, as it came, to another OTLP endpoint: grpc://HOST:PORT or http://HOST:PORT.
+    #[arg(long, value_name = "URL")]
+    pub forward: Option<String>,
+    /// A header sent along (Authorization, X-Scope-OrgID); never shown.
+    #[arg(long, value_name = "NAME=VALUE", env = "REQTOP_FORWARD_HEADER", hide_env_values = true)]
+    pub forward_header: Vec<String>,
+    /// Compress what is passed on.
+    #[arg(long, requires = "forward")]
+    pub forward_gzip: bool,
+    /// What may wait for the other endpoint; beyond that exports are dropped and counted.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64MiB", requires = "forward")]
+    pub forward_queue: Option<usize>,
+}
+
+/// A trace store to read from.
+#[derive(Args, Debug, Default, Clone)]
+pub struct FromStore {
+    /// Read requests out of a trace store: `jaeger URL` (its query address, usually port 16686) or `tempo URL` (usually
+    /// 3200). The dashboard goes on with what comes in there, unless --until is given.
+    #[arg(long, num_args = 2, value_names = ["STORE", "URL"], help_heading = "Trace store")]
+    pub from: Vec<String>,
+    /// From when on: a time before now, or a moment such as 2026-11-30T06:00:00Z.
+    #[arg(long, value_name = "TIME", requires = "from", default_value = "1h", help_heading = "Trace store")]
+    pub since: Option<String>,
+    /// Until when, likewise.
+    #[arg(long, value_name = "TIME", requires = "from", help_heading = "Trace store")]
+    pub until: Option<String>,
+    /// Only traces with a span of this service; may be given more than once [default: those that begin requests]
+    #[arg(long, value_name = "NAME", requires = "from", help_heading = "Trace store")]
+    pub service: Vec<String>,
+    /// Only traces where such a span has this name.
+    #[arg(long, value_name = "NAME", requires = "from", help_heading = "Trace store")]
+    pub operation: Option<String>,
+    /// Only traces where such a span took at least this long.
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = duration, help_heading = "Trace store")]
+    pub min_duration: Option<Duration>,
+    /// Only traces where such a span took at most this long.
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = duration, help_heading = "Trace store")]
+    pub max_duration: Option<Duration>,
+    /// Only traces where such a span or its resource has this attribute; Tempo only.
+    #[arg(long, value_name = "KEY=VALUE", requires = "from", help_heading = "Trace store")]
+    pub attribute: Vec<String>,
+    /// Search by this TraceQL instead of the options above; Tempo only.
+    #[arg(long, value_name = "QUERY", requires = "from", help_heading = "Trace store",
+        conflicts_with_all = ["service", "operation", "min_duration", "max_duration", "attribute"])]
+    pub traceql: Option<String>,
+    /// A header sent with every question (Authorization, X-Scope-OrgID); never shown.
+    #[arg(
+        long,
+        value_name = "NAME=VALUE",
+        env = "REQTOP_FROM_HEADER",
+        hide_env_values = true,
+        help_heading = "Trace store"
+    )]
+    pub from_header: Vec<String>,
 }
 
 /// Where to listen.
@@ -98,6 +159,30 @@ pub struct Listen {
     /// Let pages of this origin export over HTTP (CORS); may be given more than once.
     #[arg(long, value_name = "ORIGIN", env = "REQTOP_ALLOW_ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
+    /// Connections that may be open at once; beyond, those idle longest are let go [default: 2048]
+    #[arg(long, value_name = "N", env = "REQTOP_MAX_CONNECTIONS")]
+    pub max_connections: Option<usize>,
+    /// Who may send.
+    #[command(flatten)]
+    pub guard: Guard,
+}
+
+/// Who may send.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Guard {
+    /// Take only what comes with `authorization: Bearer TOKEN`, the TOKEN being the only line of this file. REQTOP_TOKEN
+    /// may hold it instead.
+    #[arg(long, value_name = "FILE", env = "REQTOP_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Speak TLS, on both ports, with this certificate (PEM; followed by those between it and its authority).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_CERT")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM, without a passphrase).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
+    /// Take only senders with a certificate of this authority (PEM).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_CLIENT_CA")]
+    pub tls_client_ca: Option<PathBuf>,
 }
 
 /// What to keep.
@@ -114,8 +199,8 @@ pub struct Keep {
 /// How it looks.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Look {
-    /// The theme: `terminal` or `light`.
-    #[arg(long, value_name = "NAME", env = "REQTOP_THEME", default_value = "terminal")]
+    /// The theme, by the name that `reqtop themes` lists or by the path of its file.
+    #[arg(long, value_name = "NAME|PATH", env = "REQTOP_THEME", default_value = "terminal")]
     pub theme: Option<String>,
     /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
     #[arg(long, env = "REQTOP_ASCII")]
@@ -221,10 +306,13 @@ pub struct Export {
 #[derive(Args, Debug)]
 pub struct Input {
     /// Files as for the dashboard; `-` is standard input.
-    #[arg(required_unless_present = "listen")]
+    #[arg(required_unless_present_any = ["listen", "from"])]
     pub files: Vec<PathBuf>,
+    /// Read from a trace store.
+    #[command(flatten)]
+    pub from: FromStore,
     /// Listen for OTLP instead of, or after, reading files; ends on Ctrl-C.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     pub listen: bool,
     /// Stop listening after this time.
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "listen")]
@@ -344,7 +432,7 @@ fn size(text: &str) -> Result<usize, String> {
 }
 
 /// Reads `90s`, `1.5m`, `500ms`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..digits].parse().map_err(|_| format!("expected a time such as 60s, found {text:?}"))?;
@@ -353,7 +441,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        other => return Err(format!("expected ms, s, m or h, found {other:?}")),
+        "d" => 86400.0,
+        other => return Err(format!("expected ms, s, m, h or d, found {other:?}")),
     };
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }

@@ -2,7 +2,10 @@
 //!
 //! Owns: turning words into the settings of each part, and the sentences when they are wrong. Keeps out: acting on them.
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+use etcetera::BaseStrategy;
 
 use crate::cli;
 use crate::demo;
@@ -10,14 +13,17 @@ use crate::demo::fault::Kind;
 use crate::lifecycle::stage::Mode;
 use crate::query::Query;
 use crate::source::otlp;
+use crate::source::remote::client::Base;
+use crate::source::remote::{self, Until};
 use crate::store::Limits;
-use crate::tap::record;
+use crate::tap::forward::target::Target;
+use crate::tap::{forward, record};
 
-/// Where to listen.
+/// Where to listen, and to whom. `now` is the time since the Unix epoch, to tell an expired certificate.
 ///
 /// # Errors
-/// An address that is none.
-pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2]) -> Result<otlp::Settings, String> {
+/// An address that is none; a token or TLS file that cannot be used.
+pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2], now: Duration) -> Result<otlp::Settings, String> {
     let address = |text: &Option<String>, option: &str, default| match text {
         Some(text) => text.parse().map_err(|error| format!("{option}: {error}")),
         None => Ok(default),
@@ -27,7 +33,38 @@ pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2]) -> Result<otl
         http: address(&listen.http, "--http", default[1])?,
         max_message: listen.max_message.unwrap_or(otlp::MAX_MESSAGE),
         origins: listen.allow_origin.clone(),
+        token: token(&listen.guard)?,
+        tls: tls(&listen.guard, now)?,
+        max_connections: listen.max_connections.unwrap_or(otlp::MAX_CONNECTIONS),
     })
+}
+
+/// The variable that may hold the token. There is no option for it: others can read a command line.
+const TOKEN: &str = "REQTOP_TOKEN";
+
+/// The token that senders must show.
+///
+/// # Errors
+/// One that was given and cannot be used; never says it.
+pub fn token(guard: &cli::Guard) -> Result<Option<otlp::Token>, String> {
+    if let Some(path) = &guard.token_file {
+        return otlp::Token::from_file(path).map(Some).map_err(|error| format!("--token-file {error}"));
+    }
+    let Some(secret) = std::env::var_os(TOKEN) else { return Ok(None) };
+    let token = otlp::Token::new(secret.as_encoded_bytes());
+    token.map(Some).map_err(|error| format!("{TOKEN}: {error}; unset it to let everybody send"))
+}
+
+fn tls(guard: &cli::Guard, now: Duration) -> Result<Option<otlp::Tls>, String> {
+    let (certificate, key) = match (&guard.tls_cert, &guard.tls_key) {
+        (None, None) if guard.tls_client_ca.is_none() => return Ok(None),
+        (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
+        (Some(_), None) => return Err("--tls-cert needs --tls-key with the certificate's key".into()),
+        (None, Some(_)) => return Err("--tls-key needs --tls-cert with its certificate".into()),
+        (None, None) => return Err("--tls-client-ca needs --tls-cert and --tls-key".into()),
+    };
+    let files = otlp::Files { certificate, key, client_ca: guard.tls_client_ca.clone() };
+    otlp::Tls::load(&files, now).map(Some)
 }
 
 /// The ports that OTLP names, on both loopbacks.
@@ -45,6 +82,22 @@ pub fn limits(keep: &cli::Keep) -> Limits {
     }
 }
 
+/// Where to pass on what is received.
+///
+/// # Errors
+/// An address or a header that is none; no value of a header is repeated.
+pub fn forwarding(onward: &cli::Onward) -> Result<Option<forward::Settings>, String> {
+    let Some(url) = &onward.forward else { return Ok(None) };
+    let target = Target::parse(url).map_err(|error| format!("--forward: {error}"))?;
+    let mut headers = http::HeaderMap::new();
+    for text in &onward.forward_header {
+        let (name, value) = remote::client::header(text).map_err(|error| format!("--forward-header: {error}"))?;
+        headers.append(name, value);
+    }
+    let waiting = onward.forward_queue.unwrap_or(forward::WAITING);
+    Ok(Some(forward::Settings { target, headers, gzip: onward.forward_gzip, waiting }))
+}
+
 /// What to record to.
 pub fn recording(onward: &cli::Onward) -> Option<record::Settings> {
     onward.record.clone().map(|path| record::Settings {
@@ -56,6 +109,63 @@ pub fn recording(onward: &cli::Onward) -> Option<record::Settings> {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The trace store to read; `None` when none is asked for.
+///
+/// # Errors
+/// A word that names no store, an address that is none, a time that is none, what this store cannot search for.
+pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<remote::Settings>, String> {
+    let [store, url] = &from.from[..] else { return Ok(None) };
+    let Some((kind, _)) = remote::Kind::ALL.into_iter().find(|(_, word)| word.eq_ignore_ascii_case(store)) else {
+        return Err(format!("--from: expected jaeger or tempo before the address, found {store:?}"));
+    };
+    let base = Base::parse(url).map_err(|error| format!("--from {store}: {error}"))?;
+    let moment = |text: &str, option: &str| moment(text, now_ns).map_err(|error| format!("{option}: {error}"));
+    let until = from.until.as_deref().map(|text| moment(text, "--until")).transpose()?.map_or(usual, Until::At);
+    let since_ns = moment(from.since.as_deref().unwrap_or("1h"), "--since")?;
+    if let Until::At(until_ns) = until
+        && until_ns <= since_ns
+    {
+        return Err("--until: expected a moment after --since".into());
+    }
+    let attribute = |text: &String| match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("--attribute: expected KEY=VALUE, found {text:?}")),
+    };
+    let search = remote::Search {
+        services: from.service.clone(),
+        operation: from.operation.clone(),
+        longer_ns: from.min_duration.map(nanos),
+        shorter_ns: from.max_duration.map(nanos),
+        attributes: from.attribute.iter().map(attribute).collect::<Result<_, _>>()?,
+        traceql: from.traceql.clone(),
+    };
+    if kind == remote::Kind::Jaeger && (!search.attributes.is_empty() || search.traceql.is_some()) {
+        return Err(
+            "--attribute and --traceql: Jaeger's query API v3 cannot search for them over HTTP; use --filter, \
+                    which asks what has been read"
+                .into(),
+        );
+    }
+    let mut headers = http::HeaderMap::new();
+    for text in &from.from_header {
+        let (name, value) = remote::client::header(text).map_err(|error| format!("--from-header: {error}"))?;
+        headers.append(name, value);
+    }
+    let limits = remote::Limits::default();
+    Ok(Some(remote::Settings { kind, base, headers, search, since_ns, until, limits }))
+}
+
+/// Reads a time before now (`1h`) or a moment (RFC 3339), as nanoseconds since the epoch.
+fn moment(text: &str, now_ns: u64) -> Result<u64, String> {
+    if let Ok(moment) = text.parse::<jiff::Timestamp>() {
+        return u64::try_from(moment.as_nanosecond())
+            .map_err(|_| format!("expected a moment after 1970, found {text}"));
+    }
+    let ago = cli::duration(text)
+        .map_err(|_| format!("expected a time such as 1h or a moment such as 2026-11-30T06:00:00Z, found {text:?}"))?;
+    Ok(now_ns.saturating_sub(nanos(ago)))
 }
 
 /// The simulated cluster.
@@ -98,6 +208,16 @@ fn faults(names: &[String], mode: Mode, aggregated: bool) -> Result<Vec<&'static
     Ok(kinds)
 }
 
+/// The folder of the user's own settings, by the rules of the system (`$XDG_CONFIG_HOME`, else `~/.config`).
+pub fn folder() -> Option<PathBuf> {
+    etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("reqtop"))
+}
+
+/// The folder of the user's own themes.
+pub fn themes_folder() -> Option<PathBuf> {
+    folder().map(|folder| folder.join("themes"))
+}
+
 /// A filter of the command line.
 ///
 /// # Errors
@@ -109,6 +229,52 @@ pub fn filter(text: Option<&str>) -> Result<Option<Query>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_is_read_from_the_command_line() {
+        const NOW: u64 = 1_700_000_000_000_000_000;
+        let ask = |words: &[&str]| {
+            let cli =
+                <cli::Cli as clap::Parser>::try_parse_from([&["reqtop"], words].concat()).map_err(|e| e.to_string())?;
+            store(&cli.dashboard.from, Until::Ever, NOW)
+        };
+        assert!(ask(&[]).unwrap().is_none());
+        let url = "http://127.0.0.1:16686";
+        let jaeger = ask(&["--from", "jaeger", url, "--service", "a", "--service", "b"]).unwrap().unwrap();
+        assert_eq!((jaeger.kind, jaeger.name().as_str()), (remote::Kind::Jaeger, "Jaeger http://127.0.0.1:16686"));
+        assert_eq!((jaeger.since_ns, jaeger.until), (NOW - 3_600_000_000_000, Until::Ever));
+        assert_eq!(jaeger.search.services, ["a", "b"]);
+        let tempo = ask(&[
+            "--from",
+            "Tempo",
+            url,
+            "--since",
+            "2023-11-14T22:00:00Z",
+            "--until",
+            "10s",
+            "--attribute",
+            "k=v=w",
+            "--from-header",
+            "Authorization=Bearer hush",
+        ]);
+        let tempo = tempo.unwrap().unwrap();
+        assert_eq!((tempo.since_ns, tempo.until), (NOW - 800_000_000_000, Until::At(NOW - 10_000_000_000)));
+        assert_eq!(tempo.search.attributes, [("k".to_owned(), "v=w".to_owned())]);
+        assert!(!format!("{tempo:?}").contains("hush"));
+        for (words, word) in [
+            (&["--from", "zipkin", url][..], "jaeger or tempo"),
+            (&["--from", "jaeger", "https://x"], "plain http"),
+            (&["--from", "jaeger", url, "--attribute", "a=b"], "--filter"),
+            (&["--from", "tempo", url, "--attribute", "a"], "KEY=VALUE"),
+            (&["--from", "tempo", url, "--since", "yesterday"], "--since: expected a time"),
+            (&["--from", "tempo", url, "--since", "1m", "--until", "2m"], "after --since"),
+            (&["--from", "tempo", url, "--traceql", "{}", "--service", "a"], "cannot be used with"),
+            (&["--service", "a"], "--from"),
+        ] {
+            let error = ask(words).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+    }
 
     #[test]
     fn faults_are_told_in_a_mode_and_shape_that_can() {

@@ -41,7 +41,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 /// Words that may stand only in these places.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("opentelemetry_proto", &["source/otlp", "demo"]),
-    ("tonic::", &["source/otlp", "demo"]),
+    ("tonic::", &["source/otlp", "demo", "tap/forward"]),
     ("axum", &["source/otlp"]),
     ("crossterm", &["tui"]),
     ("ratatui", &["tui"]),
@@ -75,7 +75,9 @@ fn code(path: &Path) -> String {
 }
 
 fn is_test(path: &str) -> bool {
-    ["tests.rs", "fixture.rs", "journeys.rs"].iter().any(|name| path.ends_with(name)) || path.contains("/tests/")
+    ["tests.rs", "fixture.rs", "journeys.rs"].iter().any(|name| path.ends_with(name))
+        || path.contains("/tests/")
+        || path.contains("/journeys/")
 }
 
 fn each_source(mut visit: impl FnMut(&str, &str)) {

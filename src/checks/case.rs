@@ -355,10 +355,7 @@ impl<'c, 'a> Asked<'c, 'a> {
         let facts = self.case.facts;
         let level = if facts.layout == Layout::Draft { level.min(Level::Warning) } else { level };
         let trace = span.map_or(facts.trace, |span| Some(span.view.trace));
-        let of = match (facts.request_id.as_str(), trace) {
-            ("", Some(trace)) => format!("trace {trace}"),
-            (id, _) => format!("request {id}"),
-        };
+        let of = super::named_of(facts, trace);
         let message = match span {
             Some(span) => format!("{of}: {} {} {sentence}", span.view.name, span.view.id),
             None => format!("{of}: {sentence}"),

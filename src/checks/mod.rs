@@ -34,6 +34,7 @@ mod worker;
 
 use std::fmt;
 
+use crate::lifecycle::facts::Facts;
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::request::RequestView;
 use crate::lifecycle::stage::{Layout, Mode};
@@ -99,6 +100,8 @@ pub enum Why {
     NotCompared,
     /// It is answered for the whole run only.
     WholeRun,
+    /// It has too many spans to be asked.
+    TooLarge,
 }
 
 impl Why {
@@ -117,6 +120,7 @@ impl Why {
             Self::KnownFlaw => "today's producer is known to record it wrongly here",
             Self::NotCompared => "no load generator to compare with",
             Self::WholeRun => "answered for the whole run only",
+            Self::TooLarge => "too large to be checked",
         }
     }
 }
@@ -199,6 +203,17 @@ pub struct Check {
 }
 
 impl Check {
+    /// Why nothing can be said of a request of this layout and mode; `None` when it can be asked.
+    fn silent_for(&self, facts: &Facts) -> Option<Why> {
+        if !self.layouts.contains(&facts.layout) {
+            Some(Why::Layout)
+        } else if !self.modes.contains(&facts.mode) {
+            Some(Why::Mode)
+        } else {
+            None
+        }
+    }
+
     /// Where it can be told: the layouts and modes that record what it needs, as the catalogue prints it.
     pub fn applies_to(&self) -> String {
         let layouts: Vec<&str> = self.layouts.iter().map(|layout| layout.word()).collect();
@@ -324,6 +339,35 @@ impl Answers {
     }
 }
 
+/// What is said of a request that is too large to be asked: every check that could be told is unknown, and a note says of
+/// how many spans.
+pub fn unasked(facts: &Facts) -> Answers {
+    let mut answers = [Answer::Unknown(Why::TooLarge); COUNT];
+    for (id, slot) in CheckId::all().zip(&mut answers) {
+        if let Some(why) = id.check().silent_for(facts) {
+            *slot = Answer::Unknown(why);
+        }
+    }
+    let at = ALL.iter().position(|check| check.id == tree::SPAN_COUNT.id).unwrap_or(0);
+    let message = format!("{}: {} spans are too many to be checked", named_of(facts, facts.trace), facts.spans);
+    let note = Finding {
+        check: CheckId(at as u8),
+        level: Level::Note,
+        trace: facts.trace,
+        span: None,
+        message: message.into(),
+    };
+    Answers { answers, findings: [note].into() }
+}
+
+/// A request as a sentence begins with it: by its id, else by this trace.
+fn named_of(facts: &Facts, trace: Option<TraceId>) -> String {
+    match (facts.request_id.as_str(), trace) {
+        ("", Some(trace)) => format!("trace {trace}"),
+        (id, _) => format!("request {id}"),
+    }
+}
+
 /// Asks every check about one request. Costs a few tens of microseconds; the store asks when a request settles and again
 /// when something for it arrives later.
 pub fn answer(view: &RequestView<'_>, around: &dyn Surroundings, moment: Moment) -> Answers {
@@ -332,10 +376,8 @@ pub fn answer(view: &RequestView<'_>, around: &dyn Surroundings, moment: Moment)
     let mut answers = [Answer::Unknown(Why::NotHere); COUNT];
     for (id, slot) in CheckId::all().zip(&mut answers) {
         let check = id.check();
-        *slot = if !check.layouts.contains(&case.facts.layout) {
-            Answer::Unknown(Why::Layout)
-        } else if !check.modes.contains(&case.facts.mode) {
-            Answer::Unknown(Why::Mode)
+        *slot = if let Some(why) = check.silent_for(case.facts) {
+            Answer::Unknown(why)
         } else {
             let mut asked = Asked::new(&case, id, &mut findings);
             (check.ask)(&case, &mut asked);

@@ -118,6 +118,9 @@ pub fn assemble(input: &Input<'_>) -> Facts {
     }
     facts.layout = seen.layout();
     facts.legs = legs::legs(input.spans, input.records);
+    if legs::is_cut(input.spans) {
+        facts.marks.set(Marks::CUT_SHORT);
+    }
     settle_times(&mut facts, &seen, input);
     settle_state(&mut facts, &seen, input);
     mark(&mut facts, input.spans);

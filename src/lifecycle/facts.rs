@@ -312,9 +312,11 @@ impl Marks {
     pub const INCOMPLETE_PAYLOAD: Self = Self(256);
     /// The trace holds more than one request.
     pub const SHARED_TRACE: Self = Self(512);
+    /// It has more spans than its facts are read from: what they say is true of a part of it.
+    pub const CUT_SHORT: Self = Self(1024);
 
     /// Every mark with its sign, one column wide, and its word; for screens and reports.
-    pub const ALL: [(Self, char, &'static str); 10] = [
+    pub const ALL: [(Self, char, &'static str); 11] = [
         (Self::MISSING_PARENT, '⌃', "missing parent"),
         (Self::CYCLE, '↺', "cycle"),
         (Self::INFERRED_JOIN, '⋈', "joined by request id"),
@@ -325,6 +327,7 @@ impl Marks {
         (Self::DROPPED, '⊘', "dropped by the sender"),
         (Self::INCOMPLETE_PAYLOAD, '½', "incomplete payload"),
         (Self::SHARED_TRACE, '∪', "trace shared by several requests"),
+        (Self::CUT_SHORT, '≫', "too large to be read whole"),
     ];
 
     /// Sets a mark.

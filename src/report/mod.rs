@@ -45,6 +45,51 @@ pub struct InputSection {
     /// What was recorded on the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingSection>,
+    /// What was passed on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forwarding: Option<ForwardingSection>,
+}
+
+/// What was passed on to another endpoint; exports are counted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ForwardingSection {
+    /// The endpoint.
+    pub target: String,
+    /// Taken there.
+    pub forwarded: u64,
+    /// Times that one was sent again.
+    pub retried: u64,
+    /// Without room in the queue, or given up.
+    pub dropped: u64,
+    /// Refused there for good.
+    pub refused: u64,
+    /// Spans and records refused there within exports that were taken.
+    pub rejected: u64,
+    /// Of metrics in JSON, which cannot be passed on.
+    pub left_out: u64,
+    /// Still waiting at the end.
+    pub waiting: u64,
+    /// What was wrong last.
+    pub trouble: Option<String>,
+}
+
+impl std::fmt::Display for ForwardingSection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { target, forwarded, retried, dropped, refused, rejected, left_out, waiting, trouble } = self;
+        write!(f, "{forwarded} exports to {target}, {retried} sent again")?;
+        for (count, what) in [
+            (waiting, "not sent at the end"),
+            (dropped, "dropped"),
+            (refused, "refused there"),
+            (rejected, "spans or records rejected there"),
+            (left_out, "of metrics in JSON left out"),
+        ] {
+            if *count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+        }
+        trouble.as_ref().map_or(Ok(()), |why| write!(f, "; last trouble: {why}"))
+    }
 }
 
 /// A recording of what was received.

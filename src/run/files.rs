@@ -12,7 +12,7 @@ use crate::source::file::{self, Input, Limits, Problem, Progress, Sink};
 use crate::source::intake::{Intake, Payload, Receipt, Refusal};
 use crate::store::Store;
 use crate::tui::Shared;
-use crate::view::header::Loading;
+use crate::view::header::{Done, Loading};
 
 /// Problems that are told in words; further ones are counted.
 const TOLD: usize = 100;
@@ -144,7 +144,8 @@ impl Sink for Beside<'_> {
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
         let (doing, name) = ("reading".into(), self.name.clone());
-        let loading = Loading { doing, name, read: progress.bytes, total: progress.total.unwrap_or(0) };
+        let done = Done::Bytes { read: progress.bytes, total: progress.total.unwrap_or(0) };
+        let loading = Loading { doing, name, done };
         self.shared.report(|vitals| vitals.loading = Some(loading));
         ControlFlow::Continue(())
     }

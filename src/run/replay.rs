@@ -12,7 +12,7 @@ use crate::source::file::{self, Limits, Problem, Progress, Sink};
 use crate::source::intake::{Payload, Receipt, Refusal};
 use crate::source::replay::{Play, Replay};
 use crate::tui::{self, Shared};
-use crate::view::header::Loading;
+use crate::view::header::{Done, Loading};
 
 /// Problems that are told in words; further ones are counted.
 const TOLD: usize = 100;
@@ -42,9 +42,9 @@ pub(super) fn run(args: cli::Replay) -> Result<Ended, String> {
         .name("replay".into())
         .spawn(move || play_all(&files, player))
         .map_err(|error| format!("cannot start the replay's thread: {error}"))?;
-    let ended = stage.show();
+    let (ended, leaving) = stage.show();
     play.stop();
-    stage.end(ended)
+    leaving.end(ended)
 }
 
 fn name(files: &[PathBuf]) -> String {
@@ -94,7 +94,8 @@ impl Sink for Player {
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
         let (name, doing) = (self.name.clone(), self.doing.clone());
-        let loading = Loading { doing, name, read: progress.bytes, total: progress.total.unwrap_or(0) };
+        let done = Done::Bytes { read: progress.bytes, total: progress.total.unwrap_or(0) };
+        let loading = Loading { doing, name, done };
         self.shared.report(|vitals| vitals.loading = Some(loading));
         ControlFlow::Continue(())
     }
@@ -128,7 +129,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl.zst");
         let settings = record::Settings { path: path.clone(), most: None, keep: 0 };
-        let (mut recorder, recording) = Recording::start(settings, Box::new(|words| panic!("{words}"))).unwrap();
+        let (mut recorder, recording) = Recording::start(settings, Arc::new(|words: &str| panic!("{words}"))).unwrap();
         let mut original = Store::new(store::Limits::default());
         let mut last_ns = 0;
         // Nothing is waited for at the end: some requests are in flight.

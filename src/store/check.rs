@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::read::spans_of;
 use super::{Request, Store};
 use crate::checks::{self, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run};
-use crate::lifecycle::facts::State;
+use crate::lifecycle::facts::{Marks, State};
 use crate::lifecycle::request::{RequestKey, RequestView};
 
 /// How long after the last news an ended request is settled, nanoseconds: pieces of one trace arrive up to 15 s apart
@@ -22,8 +22,8 @@ const SLICE: usize = 48;
 /// When more than this many wait to be asked at once, they are asked only when they settle: under load one answer each.
 const MOST_SOON: usize = 2048;
 
-/// Requests of more spans than this are not asked: checks look from span to span, which costs the square of them. They
-/// have no answers, which is not the same as holding.
+/// Requests of more spans than this, or with facts that were cut short, are not asked: checks look from span to span, which
+/// costs the square of them. Every answer of theirs is unknown.
 const MOST_SPANS: u32 = 10_000;
 
 /// The most violations of evicted requests that are kept word for word.
@@ -216,15 +216,19 @@ impl Store {
 
     fn ask(&mut self, key: RequestKey, moment: Moment) {
         let Self { requests, tables, traces, checked, lens, counts, accounted, version, .. } = self;
-        let asked = |request: &&mut Box<Request>| request.counted && request.facts.spans <= MOST_SPANS;
-        let Some(request) = requests.get_mut(&key).filter(asked) else { return };
+        let Some(request) = requests.get_mut(&key).filter(|request| request.counted) else { return };
         let mut learned = request.asked.learned;
         let view = view(tables, traces, key, request);
         if counts.spans_shed > 0 {
             checked.run.note_lost_spans();
         }
         checked.run.learn(&view, &mut learned);
-        let answers = Box::new(checks::answer(&view, &checked.run, moment));
+        let answers = if is_too_large(request) {
+            checks::unasked(&request.facts)
+        } else {
+            checks::answer(&view, &checked.run, moment)
+        };
+        let answers = Box::new(answers);
         drop(view);
         let before = request.asked.size();
         if let Some(old) = request.asked.answers.take() {
@@ -247,6 +251,15 @@ impl Store {
             lens.change(key, Some(&facts), tables, traces, request);
         }
         *version += 1;
+    }
+
+    /// A request is about to go before it was asked for the last time: what can be told is told now, and what may still
+    /// be on its way stays unknown.
+    pub(super) fn last_word(&mut self, key: RequestKey) {
+        let asked = |request: &Request| request.asked.answers.is_some() && !request.asked.soon && !request.asked.later;
+        if self.requests.get(&key).is_some_and(|request| !asked(request)) {
+            self.ask(key, Moment::Arriving);
+        }
     }
 
     /// A request goes for good: its answers stay in the counts, its violations are kept while there is room.
@@ -276,6 +289,11 @@ impl Store {
     }
 }
 
+fn is_too_large(request: &Request) -> bool {
+    request.facts.spans > MOST_SPANS || request.facts.marks.has(Marks::CUT_SHORT)
+}
+
+/// A request as it is asked: without its spans when they are too many.
 fn view<'a>(
     tables: &'a super::Tables,
     traces: &'a [Box<super::trace::Trace>],
@@ -285,7 +303,11 @@ fn view<'a>(
     RequestView {
         key,
         facts: &request.facts,
-        spans: spans_of(tables, traces, key, request, usize::MAX, u64::MAX),
+        spans: if is_too_large(request) {
+            Vec::new()
+        } else {
+            spans_of(tables, traces, key, request, usize::MAX, u64::MAX)
+        },
         records: request.records.iter().collect(),
     }
 }

@@ -179,7 +179,7 @@ impl Store {
             records: &records,
             told: &told,
             lost: at_ns.saturating_sub(last_ns) >= self.limits.lost_after_ns,
-            marks: self.marks_of(request),
+            marks: self.marks_of(key, request),
         })
     }
 }

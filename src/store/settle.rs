@@ -32,24 +32,24 @@ impl Store {
     }
 
     fn settle_request(&mut self, key: RequestKey, now_ns: u64) {
-        let Some(marks) = self.requests.get(&key).map(|request| self.marks_of(request)) else { return };
+        let Some(marks) = self.requests.get(&key).map(|request| self.marks_of(key, request)) else { return };
         let Some(request) = self.requests.get_mut(&key) else { return };
         request.dirty = false;
         let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
+        let spans: usize = request.traces.iter().map(|slot| self.traces[*slot as usize].count_of(key)).sum();
         let nothing_told = Told::default();
-        let spans = spans_of(&self.tables, &self.traces, key, request, MOST_READ, u64::MAX);
+        let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, u64::MAX);
         let mut facts = assemble(&Input {
             request_id: &request.rid,
-            spans: &spans,
+            spans: &read,
             records: &request.records,
             told: request.told.as_deref().unwrap_or(&nothing_told),
             lost,
             marks,
         });
-        request.heard = Heard::of(&spans, &request.records, request.told.as_deref());
-        drop(spans);
-        let all: usize = request.traces.iter().map(|slot| self.traces[*slot as usize].count_of(key)).sum();
-        facts.spans = all as u32;
+        request.heard = Heard::of(&read, &request.records, request.told.as_deref());
+        drop(read);
+        facts.spans = spans as u32;
         let was = request.counted.then(|| std::mem::take(&mut request.facts));
         request.facts = facts;
         request.counted = true;
@@ -86,9 +86,11 @@ impl Store {
     }
 
     /// The marks that only the store can know.
-    pub(super) fn marks_of(&self, request: &Request) -> Marks {
+    pub(super) fn marks_of(&self, key: RequestKey, request: &Request) -> Marks {
+        let spans: usize = request.traces.iter().map(|slot| self.traces[*slot as usize].count_of(key)).sum();
         let mut marks = Marks::default();
         for (set, mark) in [
+            (spans > MOST_READ, Marks::CUT_SHORT),
             (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
             (self.by_rid.get(&request.rid).is_some_and(|keys| keys.len() > 1), Marks::SHARED_ID),
             (request.traces.iter().any(|slot| self.traces[*slot as usize].is_shared()), Marks::SHARED_TRACE),

@@ -1,9 +1,10 @@
-//! Ways out: what was taken in goes on to a file ([`record`]), as it came and with the time it came.
+//! Ways out: what was taken in goes on to a file ([`record`]) with the time it came, or to another endpoint ([`forward`]).
 //!
 //! A tap is handed every payload after the store has taken it in, also what the store shed of it, and never makes the
 //! writer wait: it queues within a bound of bytes and counts what does not fit. Owns: the queue, what is told of a way out.
 //! Keeps out: sources, the store, screens.
 
+pub mod forward;
 pub mod queue;
 pub mod record;
 
@@ -21,4 +22,4 @@ pub trait Tap: Send {
 pub type Taps = Vec<Box<dyn Tap>>;
 
 /// Called when a way out has trouble that people must hear of, with a sentence.
-pub type Alarm = Box<dyn Fn(&str) + Send + Sync>;
+pub type Alarm = std::sync::Arc<dyn Fn(&str) + Send + Sync>;

@@ -28,16 +28,15 @@ use std::sync::mpsc::{Sender, channel};
 use crossterm::event as input;
 use ratatui::backend::CrosstermBackend;
 
-pub use app::{Event, ExitReason};
+pub use app::{Event, ExitReason, Setup};
 pub use shared::Shared;
-use theme::Theme;
 
 /// What the screen needs.
 pub struct RunArgs<'a> {
     /// The store and what the sources tell.
     pub shared: Arc<Shared>,
-    /// The look; already without colours when `NO_COLOR` is set.
-    pub theme: Theme,
+    /// How the screen looks.
+    pub setup: Setup,
     /// Nanoseconds since the epoch.
     pub clock: &'a dyn Fn() -> u64,
 }
@@ -46,7 +45,7 @@ pub struct RunArgs<'a> {
 ///
 /// # Errors
 /// There is no terminal (ask [`terminal::refusal`] first for the words), or it did not obey.
-pub fn run(args: &RunArgs<'_>) -> io::Result<ExitReason> {
+pub fn run(args: RunArgs<'_>) -> io::Result<ExitReason> {
     if let Some(refusal) = terminal::refusal() {
         return Err(io::Error::other(refusal));
     }
@@ -56,7 +55,7 @@ pub fn run(args: &RunArgs<'_>) -> io::Result<ExitReason> {
     listen(sender.clone())?;
     args.shared.tell(sender);
     let mut screen = screen::Screen::new(CrosstermBackend::new(io::stdout()));
-    let mut app = app::App::new(&*args.shared, args.theme.clone(), args.clock);
+    let mut app = app::App::new(&*args.shared, args.setup, args.clock);
     let ended = app.run(&mut screen, &mut host, &events);
     args.shared.hush();
     match ended {

@@ -14,12 +14,16 @@ use super::facts::Leg;
 use super::packed::Value;
 use super::record::Record;
 use super::request::SpanView;
-use super::stage::Phase;
+use super::stage::{Phase, Stage};
 use picks::Pick;
 
 /// Spans of a kind that are looked at, at most. A request has a handful of legs; a trace with more than this is something
 /// else, and pairing costs the square of them.
-const MOST: usize = 1024;
+pub(super) const MOST: usize = 1024;
+
+/// The kinds, each with the stages it is read from.
+const KINDS: [&[Stage]; 4] =
+    [&[Stage::Schedule, Stage::Queue, Stage::Selection], &[Stage::Dispatch], &[Stage::Route], &[Stage::Admission]];
 
 /// A leg that is still being put together.
 struct Open {
@@ -74,6 +78,12 @@ pub(super) fn legs(spans: &[SpanView<'_>], records: &[Record]) -> Vec<Leg> {
     records::selections(records, &mut legs);
     legs.shrink_to_fit();
     legs
+}
+
+/// Whether a request has so many spans of a kind that its legs are not all of them.
+pub(super) fn is_cut(spans: &[SpanView<'_>]) -> bool {
+    let many = |stages: &[Stage]| spans.iter().filter(|span| stages.contains(&span.stage)).nth(MOST).is_some();
+    spans.len() > MOST && KINDS.into_iter().any(many)
 }
 
 fn attempt_of(span: &SpanView<'_>) -> Option<u32> {

@@ -8,7 +8,7 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 /// How a body is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(in crate::source) enum Coding {
     Identity,
     Gzip,
     Zstd,
@@ -17,7 +17,7 @@ pub(super) enum Coding {
 
 /// Why a body could not be inflated.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Inflate {
+pub(in crate::source) enum Inflate {
     /// Larger than the limit.
     TooLarge,
     /// Not what its coding says.

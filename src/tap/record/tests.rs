@@ -45,7 +45,7 @@ fn every_request_is_a_line_with_its_time_in_every_form() {
         // In two goes: the second is added to the first.
         for half in [&sent[..sent.len() / 2], &sent[sent.len() / 2..]] {
             let (mut recorder, recording) =
-                Recording::start(settings(&path), Box::new(|words| panic!("{words}"))).unwrap();
+                Recording::start(settings(&path), Arc::new(|words: &str| panic!("{words}"))).unwrap();
             for (signal, bytes, at_ns) in half {
                 recorder.take(*signal, bytes, *at_ns);
             }
@@ -71,9 +71,11 @@ fn every_request_is_a_line_with_its_time_in_every_form() {
 fn a_new_file_is_begun_in_time_and_no_line_is_torn_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
-    let (mut recorder, recording) =
-        Recording::start(Settings { most: Some(300_000), ..settings(&path) }, Box::new(|words| panic!("{words}")))
-            .unwrap();
+    let (mut recorder, recording) = Recording::start(
+        Settings { most: Some(300_000), ..settings(&path) },
+        Arc::new(|words: &str| panic!("{words}")),
+    )
+    .unwrap();
     for (signal, bytes, at_ns) in sent() {
         recorder.take(signal, &bytes, at_ns);
     }
@@ -93,7 +95,7 @@ fn a_recording_that_cannot_be_written_ends_with_a_word_and_counts() {
     let path = folder.path().join("a.jsonl");
     let said = Arc::new(AtomicUsize::new(0));
     let heard = Arc::clone(&said);
-    let (mut recorder, mut recording) = Recording::start(settings(&path), Box::new(|_| {})).unwrap();
+    let (mut recorder, mut recording) = Recording::start(settings(&path), Arc::new(|_: &str| {})).unwrap();
     recorder.take(Signal::Metrics, &Bytes::from_static(b"x"), START);
     drop(recorder);
     recording.finish();
@@ -109,7 +111,7 @@ fn a_recording_that_cannot_be_written_ends_with_a_word_and_counts() {
         requests: 0,
         last_ns: 0,
     };
-    let alarm: Alarm = Box::new(move |words| {
+    let alarm: Alarm = Arc::new(move |words: &str| {
         assert!(words.contains("has stopped") && words.contains("a.jsonl"), "{words}");
         heard.fetch_add(1, Ordering::Relaxed);
     });

@@ -331,11 +331,12 @@ impl Layer for Live {
         };
         self.stays_right = [ages, behind, panes_stay_right(scene)].into_iter().flatten().min();
         self.outcomes = crate::view::outcomes::outcomes(&data.standing(), data.checked().violations());
-        let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading) {
-            (false, _) => "no request passes the filter".to_owned(),
-            (true, Some(loading)) => format!("reading {} …", loading.name),
-            (true, None) if scene.vitals.listeners.is_empty() => "no requests".to_owned(),
-            (true, None) => "waiting for spans: point the cluster's OTLP exporter at an address above".to_owned(),
+        let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading, &scene.vitals.store) {
+            (false, ..) => "no request passes the filter".to_owned(),
+            (true, Some(loading), _) => format!("reading {} …", loading.name),
+            (true, None, Some(store)) => format!("no requests yet in {store}"),
+            (true, None, None) if scene.vitals.listeners.is_empty() => "no requests".to_owned(),
+            (true, None, None) => "waiting for spans: point the cluster's OTLP exporter at an address above".to_owned(),
         };
         self.pane = requests::Requests {
             cursor: (!rows.is_empty()).then(|| self.row.min(rows.len() - 1)),

@@ -12,6 +12,7 @@ pub mod reader;
 pub mod request;
 pub mod seat;
 pub mod sort_menu;
+pub mod theme_menu;
 pub mod zoom;
 
 use std::time::Duration;
@@ -20,7 +21,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::action::{Action, Place};
-use super::theme::Theme;
+use super::theme::{Theme, Themes};
 use super::travel::{self, Travel};
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
@@ -31,8 +32,11 @@ use crate::view::panes::PaneId;
 use crate::view::window::Window;
 
 /// What all layers see of the whole.
-#[derive(Default)]
 pub struct Env {
+    /// The themes there are.
+    pub themes: Themes,
+    /// The one in use.
+    pub chosen: theme_menu::Chosen,
     /// The filter that holds.
     pub filter: Filter,
     /// What is typed, when it is not (yet) a filter, and why.
@@ -47,6 +51,23 @@ pub struct Env {
     pub bookmarks: Vec<u64>,
     /// The present, nanoseconds since the epoch; while paused, the moment of the pause.
     pub now_ns: u64,
+}
+
+impl Env {
+    /// Before anything was done.
+    pub fn new(themes: Themes, chosen: theme_menu::Chosen) -> Self {
+        Self {
+            themes,
+            chosen,
+            filter: Filter::default(),
+            unread: None,
+            window: Window::default(),
+            paused: false,
+            bookmarks: Vec::new(),
+            header: Header::default(),
+            now_ns: 0,
+        }
+    }
 }
 
 /// One look at everything, for actions and refreshing.
@@ -75,6 +96,8 @@ pub enum Command {
     Window(Window),
     /// Sorts the list.
     Sort(Sort),
+    /// Gives everything another look.
+    Theme(Box<theme_menu::Chosen>),
     /// Pauses, or goes on.
     Pause,
     /// Shows another moment.

@@ -1,0 +1,169 @@
+//! What is large or many: costs stay bounded, what is cut short says so, every byte comes back.
+
+use super::*;
+use crate::checks::{Answer, CheckId, Why};
+use crate::store::check::CheckCounts;
+
+#[test]
+fn many_requests_in_one_trace_cost_what_changes() {
+    let mut store = store();
+    let request = |turn: u64| {
+        let id = format!("r{turn}");
+        [
+            span(1, 2 * turn + 1, 0, "http-request", turn, turn + 1).with("request_id", &*id),
+            span(1, 2 * turn + 2, 2 * turn + 1, "request.lifecycle", turn, turn + 1).with("dynamo.request.id", &*id),
+        ]
+    };
+    for turn in 0..500 {
+        send(&mut store, &request(turn), turn);
+        store.refresh(turn);
+    }
+    store.finish(500);
+    assert_eq!((store.len(), store.standing().in_flight), (500, 0));
+    assert!(all(&store).iter().all(|(_, facts)| facts.spans == 2 && facts.marks.has(Marks::SHARED_TRACE)));
+    // A late child of the first turn belongs to it, and only it changes.
+    send(&mut store, &[span(1, 9_999, 2, "request.preprocessing", 0, 1)], 9_000);
+    store.finish(9_000);
+    let (key, facts) = all(&store)[0];
+    assert_eq!((facts.spans, store.news_ns(key)), (3, Some(9_000)));
+    let (last, _) = all(&store)[499];
+    assert!(store.news_ns(last).unwrap() < 9_000);
+}
+
+#[test]
+fn many_requests_with_one_id_cost_no_more_than_few() {
+    let mut store = store();
+    for turn in 0..1_000u16 {
+        let spans = [span(turn + 1, 1, 0, "http-request", u64::from(turn), 4_000).with("request_id", "test")];
+        send(&mut store, &spans, u64::from(turn));
+        store.refresh(u64::from(turn));
+    }
+    assert_eq!(store.len(), 1_000);
+    assert!(all(&store).iter().skip(1).all(|(_, facts)| facts.marks.has(Marks::SHARED_ID)));
+}
+
+#[test]
+fn what_the_hot_path_remembers_counts_as_memory() {
+    let mut store = store();
+    let before = store.memory();
+    let long = "x".repeat(1 << 20);
+    send(&mut store, &[span(1, 1, 0, "a", 0, 1).with("prompt", &*long)], 1);
+    let held = store.memory() - before;
+    assert!(held > 2 << 20, "the attribute and its copy to compare the next one with: {held}");
+    send(&mut store, &[span(1, 2, 0, "a", 0, 1)], 1);
+    let held = store.memory() - before;
+    assert!(held < (1 << 20) + 65_536, "the copy has gone: {held}");
+}
+
+#[test]
+fn a_chain_of_20_000_is_one_tree() {
+    let mut store = store();
+    let mut specs: Vec<Spec> = (1..=20_000).map(|id| span(1, id, id - 1, "step", 0, 1)).collect();
+    specs.reverse();
+    for (part, chunk) in specs.chunks(512).enumerate() {
+        send(&mut store, chunk, part as u64);
+        store.refresh(part as u64);
+    }
+    store.finish(1);
+    let [(key, facts)] = all(&store)[..] else { panic!() };
+    assert_eq!(facts.spans, 20_000);
+    let tree = store.request(key).unwrap().tree();
+    assert_eq!((tree.len(), tree.last().unwrap().depth), (20_000, 19_999));
+}
+
+#[test]
+fn eviction_takes_whole_requests_gives_every_byte_back_and_spares_the_pinned_one() {
+    let mut store = Store::new(Limits { memory: 60_000, ..Limits::default() });
+    let mut first = None;
+    for trace in 1..=200 {
+        let request: &'static str = Box::leak(format!("request-{trace}").into_boxed_str());
+        send(&mut store, &base_request(trace, request), u64::from(trace));
+        store.refresh(u64::from(trace));
+        first = first.or_else(|| store.requests().next().map(|(key, _)| key));
+        store.pin(first);
+        assert!(store.memory() <= 60_000, "{}", store.memory());
+    }
+    assert!(store.facts(first.unwrap()).is_some());
+    let counts = store.counts();
+    assert_eq!(counts.spans_kept, counts.spans_evicted + store.spans().count() as u64);
+    assert_eq!(counts.requests_evicted + store.len() as u64, 200);
+    // What went was asked before it went, what stayed is asked in the end.
+    store.check_all();
+    for check in CheckId::all() {
+        let CheckCounts { holds, violated, unknown } = store.checked().counts(check);
+        assert_eq!(holds + violated + unknown, 200, "{}", check.check().id);
+    }
+    assert!(store.checked().counts(CheckId::of("root.unique").unwrap()).holds == 200);
+    store.pin(None);
+    store.limits.memory = 0;
+    store.refresh(300);
+    assert_eq!((store.memory(), store.len(), store.spans().count()), (0, 0, 0));
+    assert!(
+        store.by_trace.is_empty() && store.by_rid.is_empty() && store.aliases.is_empty() && store.in_flight.is_empty()
+    );
+    assert_eq!(store.standing(), Standing::default());
+}
+
+/// A request with a root and this many spans of a name.
+fn request_of(trace: u16, many: u64, name: &'static str) -> Vec<Spec> {
+    let mut specs = base_request(trace, "r1");
+    let (root, first) = (specs[1].id, specs[6].id);
+    specs.extend((1..=many).map(|at| span(trace, first + at, root, name, 10, 20)));
+    specs
+}
+
+/// The only request of a store that was asked everything, with what the checks said of it.
+fn asked(specs: &[Spec]) -> Store {
+    let mut store = store();
+    specs.chunks(512).for_each(|chunk| send(&mut store, chunk, 1));
+    store.finish(1);
+    store.check_all();
+    assert_eq!(store.len(), 1);
+    store
+}
+
+#[test]
+fn a_large_request_is_asked_like_any_other() {
+    let store = asked(&request_of(1, 5_000, "step"));
+    let (key, facts) = all(&store)[0];
+    assert_eq!((facts.spans, facts.marks.has(Marks::CUT_SHORT)), (5_007, false));
+    let answers = store.answers(key).unwrap();
+    assert_eq!(answers.of(CheckId::of("root.unique").unwrap()), Answer::Holds);
+    assert!(answers.iter().all(|(_, answer)| answer != Answer::Unknown(Why::TooLarge)));
+}
+
+#[test]
+fn a_request_too_large_to_be_checked_is_unknown_to_every_check_that_applies() {
+    let store = asked(&request_of(1, 10_000, "step"));
+    let (key, facts) = all(&store)[0];
+    assert_eq!((facts.spans, facts.marks.has(Marks::CUT_SHORT)), (10_007, false), "its facts are read whole");
+    let answers = store.answers(key).unwrap();
+    for (check, answer) in answers.iter() {
+        let why = match answer {
+            Answer::Unknown(why @ (Why::TooLarge | Why::Layout | Why::Mode)) => why,
+            other => panic!("{}: {other:?}", check.check().id),
+        };
+        assert_eq!(why == Why::Layout, !check.check().layouts.contains(&facts.layout));
+        assert_eq!(store.checked().counts(check).unknown, 1);
+    }
+    let [note] = answers.findings() else { panic!() };
+    assert_eq!(note.to_string(), "tree.span-count (note): request r1: 10007 spans are too many to be checked");
+    assert!(!answers.violated());
+}
+
+#[test]
+fn facts_that_are_cut_short_say_so_and_are_not_checked() {
+    let short = |specs: &[Spec]| {
+        let store = asked(specs);
+        let (key, facts) = all(&store)[0];
+        let unknown = store.answers(key).unwrap().iter().all(|(_, answer)| matches!(answer, Answer::Unknown(_)));
+        assert_eq!(facts.marks.has(Marks::CUT_SHORT), unknown);
+        (facts.spans, facts.outcome, unknown)
+    };
+    let success = Some(Outcome::Success);
+    assert_eq!(short(&request_of(1, 1_000, "request.dispatch")), (1_007, success, false));
+    assert_eq!(short(&request_of(1, 1_200, "request.dispatch")), (1_207, success, true), "legs beyond the most");
+    let mut late_root = request_of(1, 17_000, "step");
+    late_root[1].start_ms = 50;
+    assert_eq!(short(&late_root), (17_007, success, true), "a root that begins after all that is read is read still");
+}

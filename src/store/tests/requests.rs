@@ -1,0 +1,199 @@
+//! What requests come to: joined, shared, in flight, lost, from records alone.
+
+use super::*;
+use crate::lifecycle::request::Node;
+
+#[test]
+fn a_base_request_is_read_whole() {
+    let mut store = store();
+    send(&mut store, &base_request(1, "r1"), 1);
+    store.refresh(1);
+    let [(key, facts)] = all(&store)[..] else { panic!() };
+    assert_eq!((&*facts.request_id, facts.state, facts.outcome), ("r1", State::Ended, Some(Outcome::Success)));
+    assert_eq!((facts.total_ns(), facts.ttft_ns.unwrap().0), (Some(100_000_000), 21_500_000));
+    assert_eq!((facts.queue_wait_ns(), facts.attempts(), facts.legs.len()), (Some(7_000_000), 1, 1));
+    assert_eq!(facts.legs[0].phase, Phase::Aggregated);
+    assert_eq!(facts.legs[0].worker().unwrap().id, 10_075_825_329_253_151_357);
+    assert_eq!(facts.marks, Marks::default());
+    let view = store.request(key).unwrap();
+    let depths: Vec<_> = view.tree().iter().map(|row| row.depth).collect();
+    assert_eq!(depths, [0, 1, 2, 2, 3, 2, 3]);
+    assert_eq!(store.standing().by_outcome[0], 1);
+}
+
+#[test]
+fn a_request_in_flight_is_listed_from_its_first_sign_and_stays_itself() {
+    let mut store = store();
+    sign(&mut store, 1, "r1", SignKind::Received);
+    store.refresh(1);
+    let [(key, facts)] = all(&store)[..] else { panic!() };
+    assert_eq!((facts.state, &*facts.model, facts.spans), (State::InFlight, "m", 0));
+    let specs = base_request(1, "r1");
+    for part in [3..5, 5..7, 2..3, 0..1] {
+        send(&mut store, &specs[part], 1);
+        store.refresh(1);
+        let [(now, facts)] = all(&store)[..] else { panic!("{:?}", all(&store)) };
+        assert_eq!((store.resolve(key), facts.state), (Some(now), State::InFlight));
+    }
+    send(&mut store, &specs[1..2], 1);
+    store.refresh(1);
+    let [(now, facts)] = all(&store)[..] else { panic!() };
+    assert_eq!((store.resolve(key), facts.state, facts.marks), (Some(now), State::Ended, Marks::default()));
+}
+
+#[test]
+fn several_requests_share_a_trace() {
+    let mut store = store();
+    let mut specs = Vec::new();
+    for (at, request) in ["r1", "r2"].into_iter().enumerate() {
+        let mut of_one = base_request(1, request);
+        for spec in &mut of_one {
+            spec.id += at as u64 * 100;
+            spec.parent += if spec.parent > 0 { at as u64 * 100 } else { 77 };
+        }
+        specs.append(&mut of_one);
+    }
+    specs.reverse();
+    send(&mut store, &specs, 1);
+    store.refresh(1);
+    let ids: Vec<_> = store.requests().map(|(_, facts)| (facts.request_id.to_string(), facts.spans)).collect();
+    assert_eq!(ids.len(), 2, "{ids:?}");
+    assert!(ids.iter().all(|(_, spans)| *spans == 7), "{ids:?}");
+    assert!(store.requests().all(|(_, facts)| facts.marks.has(Marks::SHARED_TRACE)));
+}
+
+#[test]
+fn a_fragment_in_another_trace_is_joined_and_marked() {
+    for fragment_first in [true, false] {
+        let mut store = store();
+        let fragment =
+            [span(9, 900, 0, "worker.operation", 10, 97).with("dynamo.request.id", "r1").of("dynamo-worker")];
+        let specs = base_request(1, "r1");
+        let (first, second) = if fragment_first { (&fragment[..], &specs[..]) } else { (&specs[..], &fragment[..]) };
+        for specs in [first, second] {
+            send(&mut store, specs, 1);
+            store.refresh(1);
+        }
+        let [(_, facts)] = all(&store)[..] else { panic!("{fragment_first}: {:?}", all(&store).len()) };
+        assert_eq!(facts.spans, 8);
+        assert!(facts.marks.has(Marks::INFERRED_JOIN));
+    }
+}
+
+#[test]
+fn two_requests_with_one_public_id_stay_two() {
+    let mut store = store();
+    record(
+        &mut store,
+        &format!(
+            r#"{{"event_type":"request_end","event_time_unix_ms":{},"request":{{"request_id":"r1","request_received_ms":{}}}}}"#,
+            EPOCH_MS + 100,
+            EPOCH_MS
+        ),
+    );
+    for trace in [1, 2] {
+        let mut specs = base_request(trace, "r1");
+        for spec in &mut specs {
+            spec.start_ms += u64::from(trace) * 50;
+            spec.end_ms += u64::from(trace) * 50;
+        }
+        send(&mut store, &specs, 1);
+        store.refresh(1);
+    }
+    let [(_, one), (_, two)] = all(&store)[..] else { panic!() };
+    assert!(one.marks.has(Marks::SHARED_ID) && two.marks.has(Marks::SHARED_ID));
+    assert_eq!((one.spans, two.spans), (7, 7));
+    assert_eq!((one.has_record, two.has_record), (true, false));
+}
+
+#[test]
+fn control_traffic_is_no_request() {
+    let mut store = store();
+    let specs =
+        [span(1, 1, 0, "handle_payload", 0, 1).with("request_id", "x").with("endpoint", "worker_kv_query_source_ab")];
+    send(&mut store, &specs, 1);
+    store.refresh(1);
+    assert_eq!((store.len(), store.traces(), store.counts().spans_kept), (0, 1, 1));
+}
+
+#[test]
+fn cycles_and_self_parents_are_recovered_and_marked() {
+    let mut store = store();
+    send(
+        &mut store,
+        &[span(1, 1, 2, "a", 0, 1), span(1, 2, 1, "b", 0, 1), span(1, 3, 3, "c", 0, 1), span(1, 4, 2, "d", 0, 1)],
+        1,
+    );
+    store.refresh(1);
+    let [(key, facts)] = all(&store)[..] else { panic!() };
+    assert!(facts.marks.has(Marks::CYCLE));
+    assert_eq!(store.request(key).unwrap().tree().len(), 4);
+}
+
+#[test]
+fn a_missing_parent_has_a_row_that_names_it() {
+    let mut store = store();
+    send(&mut store, &[span(1, 1, 255, "a", 0, 1), span(1, 2, 1, "b", 0, 1), span(1, 3, 255, "c", 1, 1)], 1);
+    store.refresh(1);
+    let [(key, facts)] = all(&store)[..] else { panic!() };
+    assert_eq!((facts.orphans, facts.state), (2, State::InFlight));
+    assert!(!facts.marks.has(Marks::MISSING_PARENT), "what is in flight has simply not arrived yet");
+    let view = store.request(key).unwrap();
+    let nodes: Vec<_> = view.tree().iter().map(|row| (row.node, row.depth, row.below)).collect();
+    let missing = Node::Missing(SpanId(255u64.to_be_bytes()));
+    assert_eq!(nodes, [(missing, 0, 3), (Node::Span(0), 1, 1), (Node::Span(1), 2, 0), (Node::Span(2), 1, 0)]);
+}
+
+#[test]
+fn a_span_called_from_elsewhere_ends_its_request_without_its_caller() {
+    let mut store = store();
+    let called = |trace, kind| Spec { kind, ..span(trace, 1, 255, "a", 1, 2) };
+    send(&mut store, &[called(1, 2), called(2, 1), called(3, 5)], 1);
+    store.refresh(1);
+    let states: Vec<_> = all(&store).iter().map(|(_, facts)| facts.state).collect();
+    assert_eq!(states, [State::Ended, State::InFlight, State::Ended]);
+    assert!(all(&store)[0].1.marks.has(Marks::MISSING_PARENT));
+}
+
+#[test]
+fn a_silent_request_is_lost_and_an_answer_brings_it_back() {
+    let mut store = Store::new(Limits { lost_after_ns: 5_000_000_000, ..Limits::default() });
+    let specs = base_request(1, "r1");
+    send(&mut store, &specs[2..4], 1_000_000_000);
+    store.refresh(1_000_000_000);
+    assert_eq!((store.standing().in_flight, store.standing().lost), (1, 0));
+    store.refresh(9_000_000_000);
+    assert_eq!((store.standing().in_flight, store.standing().lost), (0, 1));
+    send(&mut store, &specs[..2], 10_000_000_000);
+    store.refresh(10_000_000_000);
+    assert_eq!((store.standing().lost, store.standing().by_outcome[0]), (0, 1));
+}
+
+#[test]
+fn records_alone_make_a_request_and_join_by_id() {
+    let mut store = store();
+    let selection = r#"{"event_type":"router_selection","event_time_unix_ms":1796003500001,"selection":{"request_id":"r1","worker_type":"decode","candidate_count":2,"candidates":[[10075825329253151357,0,10.5],[3,0,12.0]]}}"#;
+    record(&mut store, selection);
+    record(&mut store, selection);
+    store.refresh(1);
+    assert_eq!((store.len(), store.counts().records_duplicate), (1, 1));
+    send(&mut store, &base_request(1, "r1"), 1);
+    store.refresh(1);
+    let [(_, facts)] = all(&store)[..] else { panic!() };
+    let selection = facts.legs[0].selection.as_ref().unwrap();
+    assert_eq!((selection.margin, selection.regret(), facts.legs.len()), (Some(1.5), Some(0.0), 1));
+}
+
+#[test]
+fn a_record_written_twice_is_kept_twice_and_a_delivery_that_comes_again_is_not() {
+    let mut store = store();
+    let end = r#"{"event_type":"request_end","event_time_unix_ms":1,"request":{"request_id":"r1"}}"#;
+    let records = || [end, end].map(|json| Record::from_json(json.as_bytes()).unwrap()).to_vec();
+    for _ in 0..3 {
+        store.ingest(&Batch { records: records(), ..Batch::default() }, 1);
+    }
+    record(&mut store, end);
+    store.refresh(1);
+    let [(key, _)] = all(&store)[..] else { panic!() };
+    assert_eq!((store.request(key).unwrap().records.len(), store.counts().records_duplicate), (2, 5));
+}
