@@ -9,6 +9,7 @@ use bytes::{Buf, BufMut, Bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
+use http::response::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -44,28 +45,21 @@ pub enum Answer {
 
 /// A client of one endpoint.
 #[derive(Clone)]
-pub enum Client {
-    /// Over gRPC.
-    Grpc {
-        /// Connections.
-        channel: Channel,
-        /// Sent with every export.
-        headers: MetadataMap,
-        /// Whether exports are compressed.
-        gzip: bool,
-    },
-    /// Over HTTP.
-    Http {
-        /// Connections.
-        pool: Pool<HttpConnector, Full<Bytes>>,
-        /// `http://host:port/path`.
-        url: String,
-        /// Sent with every export.
-        headers: HeaderMap,
-        /// Whether exports are compressed.
-        gzip: bool,
-    },
+pub struct Client {
+    transport: Transport,
+    /// Sent with every export.
+    headers: HeaderMap,
+    /// Whether exports are compressed.
+    gzip: bool,
 }
+
+#[derive(Clone)]
+enum Transport {
+    Grpc(Channel),
+    Http { pool: Box<HttpPool>, url: String },
+}
+
+type HttpPool = Pool<HttpConnector, Full<Bytes>>;
 
 impl Client {
     /// A client; nothing is sent yet. Within a runtime.
@@ -74,62 +68,104 @@ impl Client {
     /// The address cannot be used.
     pub fn new(target: &Target, headers: HeaderMap, gzip: bool) -> Result<Self, String> {
         let connect_in = Duration::from_secs(5);
-        Ok(match target.protocol {
+        let transport = match target.protocol {
             Protocol::Grpc => {
                 let endpoint = Endpoint::from_shared(target.url()).map_err(|error| error.to_string())?;
-                let channel = endpoint.connect_timeout(connect_in).tcp_nodelay(true).connect_lazy();
-                Self::Grpc { channel, headers: MetadataMap::from_headers(headers), gzip }
+                Transport::Grpc(endpoint.connect_timeout(connect_in).tcp_nodelay(true).connect_lazy())
             }
             Protocol::Http => {
                 let mut connector = HttpConnector::new();
                 connector.set_connect_timeout(Some(connect_in));
                 connector.set_nodelay(true);
-                let pool = Pool::builder(TokioExecutor::new()).build(connector);
-                Self::Http { pool, url: target.url(), headers, gzip }
+                let pool = Box::new(Pool::builder(TokioExecutor::new()).build(connector));
+                Transport::Http { pool, url: target.url() }
             }
-        })
+        };
+        Ok(Self { transport, headers, gzip })
     }
 
     /// Sends one export request.
     pub async fn export(&self, signal: Signal, bytes: &Bytes) -> Answer {
         let sent = async {
-            match self {
-                Self::Grpc { channel, headers, gzip } => {
-                    grpc(channel.clone(), headers.clone(), *gzip, signal, bytes.clone()).await
-                }
-                Self::Http { pool, url, headers, gzip } => {
-                    http(pool, url, headers, *gzip, signal, bytes).await.unwrap_or_else(|why| Answer::Again(None, why))
+            match &self.transport {
+                Transport::Grpc(channel) => self.grpc(channel.clone(), signal, bytes.clone()).await,
+                Transport::Http { pool, url } => {
+                    self.http(pool, url, signal, bytes).await.unwrap_or_else(|why| Answer::Again(None, why))
                 }
             }
         };
         let slow = || Answer::Again(None, format!("no answer within {} s", PATIENCE.as_secs()));
         tokio::time::timeout(PATIENCE, sent).await.unwrap_or_else(|_| slow())
     }
+
+    async fn grpc(&self, channel: Channel, signal: Signal, bytes: Bytes) -> Answer {
+        let path = PathAndQuery::from_static(match signal {
+            Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+            Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        });
+        let gzip = CompressionEncoding::Gzip;
+        let mut grpc = Grpc::new(channel).accept_compressed(gzip).max_decoding_message_size(ANSWER);
+        if self.gzip {
+            grpc = grpc.send_compressed(gzip);
+        }
+        if let Err(error) = grpc.ready().await {
+            return Answer::Again(None, root_cause(&error));
+        }
+        let headers = MetadataMap::from_headers(self.headers.clone());
+        let request = tonic::Request::from_parts(headers, tonic::Extensions::default(), bytes);
+        match grpc.unary(request, path, Raw).await {
+            Ok(answer) => taken(answer.get_ref()),
+            Err(status) => of_status(&status),
+        }
+    }
+
+    async fn http(&self, pool: &HttpPool, url: &str, signal: Signal, bytes: &Bytes) -> Result<Answer, String> {
+        let path = match signal {
+            Signal::Traces => "v1/traces",
+            Signal::Logs => "v1/logs",
+            Signal::Metrics => "v1/metrics",
+        };
+        let body = if self.gzip { compressed(bytes) } else { bytes.clone() };
+        let mut request =
+            Request::post(format!("{url}/{path}")).body(Full::new(body)).map_err(|error| error.to_string())?;
+        let headers = request.headers_mut();
+        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+        if self.gzip {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let answer = pool.request(request).await.map_err(|error| root_cause(&error))?;
+        let (head, body) = answer.into_parts();
+        // What it says beyond the limit, or not at all, changes nothing about what it did.
+        let body = Limited::new(body, ANSWER).collect().await.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
+        Ok(of_http(&head, &body))
+    }
+}
+
+/// What an HTTP answer means.
+fn of_http(head: &Parts, body: &[u8]) -> Answer {
+    if head.status.is_success() {
+        return taken(body);
+    }
+    let words = match head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/x-protobuf") {
+        true => status_message(body),
+        false => String::from_utf8_lossy(body).into_owned(),
+    };
+    let words = format!("{}: {}", head.status.as_u16(), clean(words.as_bytes()));
+    let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    match head.status {
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => Answer::Again(seconds.map(Duration::from_secs), words),
+        _ => Answer::Refused(words),
+    }
 }
 
 fn taken(body: &[u8]) -> Answer {
     let (refused, words) = partial_success(body);
     Answer::Taken(refused, clean(words.as_bytes()))
-}
-
-async fn grpc(channel: Channel, headers: MetadataMap, gzip: bool, signal: Signal, bytes: Bytes) -> Answer {
-    let path = PathAndQuery::from_static(match signal {
-        Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
-        Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
-        Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
-    });
-    let mut grpc = Grpc::new(channel).accept_compressed(CompressionEncoding::Gzip).max_decoding_message_size(ANSWER);
-    if gzip {
-        grpc = grpc.send_compressed(CompressionEncoding::Gzip);
-    }
-    if let Err(error) = grpc.ready().await {
-        return Answer::Again(None, root_cause(&error));
-    }
-    let request = tonic::Request::from_parts(headers, tonic::Extensions::default(), bytes);
-    match grpc.unary(request, path, Raw).await {
-        Ok(answer) => taken(answer.get_ref()),
-        Err(status) => of_status(&status),
-    }
 }
 
 /// What a gRPC status means.
@@ -150,49 +186,6 @@ fn of_status(status: &Status) -> Answer {
         Code::ResourceExhausted if delay.is_some() => Answer::Again(delay, words),
         _ => Answer::Refused(words),
     }
-}
-
-async fn http(
-    pool: &Pool<HttpConnector, Full<Bytes>>,
-    url: &str,
-    headers: &HeaderMap,
-    gzip: bool,
-    signal: Signal,
-    bytes: &Bytes,
-) -> Result<Answer, String> {
-    let path = match signal {
-        Signal::Traces => "v1/traces",
-        Signal::Logs => "v1/logs",
-        Signal::Metrics => "v1/metrics",
-    };
-    let body = if gzip { compressed(bytes) } else { bytes.clone() };
-    let mut request =
-        Request::post(format!("{url}/{path}")).body(Full::new(body)).map_err(|error| error.to_string())?;
-    request.headers_mut().extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-    if gzip {
-        request.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    }
-    let answer = pool.request(request).await.map_err(|error| root_cause(&error))?;
-    let (head, body) = answer.into_parts();
-    // What it says beyond the limit, or not at all, changes nothing about what it did.
-    let body = Limited::new(body, ANSWER).collect().await.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
-    if head.status.is_success() {
-        return Ok(taken(&body));
-    }
-    let words = match head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/x-protobuf") {
-        true => status_message(&body),
-        false => String::from_utf8_lossy(&body).into_owned(),
-    };
-    let words = format!("{}: {}", head.status.as_u16(), clean(words.as_bytes()));
-    let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    Ok(match head.status {
-        StatusCode::TOO_MANY_REQUESTS
-        | StatusCode::BAD_GATEWAY
-        | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => Answer::Again(seconds.map(Duration::from_secs), words),
-        _ => Answer::Refused(words),
-    })
 }
 
 fn compressed(bytes: &Bytes) -> Bytes {
