@@ -9,6 +9,7 @@ use clap::builder::{BoolishValueParser, PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::demo::fault::Kind;
+use crate::source::replay::Speed;
 use crate::tui::keymap::Keymap;
 
 /// The version, and the commit where it is known (build.rs).
@@ -51,6 +52,8 @@ pub enum Command {
     Completions(Completions),
     /// Print the manual (man 1), or write a page for every command.
     Man(Man),
+    /// Play recordings again on the dashboard, at the pace at which their requests arrived.
+    Replay(Replay),
     /// List the themes, where each comes from and what is odd about it; own ones are files in
     /// ~/.config/reqtop/themes.
     Themes,
@@ -73,12 +76,43 @@ pub struct Dashboard {
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
     /// How it looks.
     #[command(flatten)]
     pub look: Look,
+}
+
+/// Where what is received goes on to.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Onward {
+    /// Append everything received to this file as OTLP JSON lines with the time it arrived; `.gz` and `.zst` compress.
+    /// `reqtop replay` plays it again, the Collector and Jaeger read it.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Put the recording aside under a name with the time when it would grow beyond this, and begin a new one
+    /// [default: never]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "record")]
+    pub record_max: Option<usize>,
+    /// How many of those put aside are kept.
+    #[arg(long, value_name = "N", default_value = "4", requires = "record")]
+    pub record_keep: Option<usize>,
+    /// Pass everything received on, as it came, to another OTLP endpoint: grpc://HOST:PORT or http://HOST:PORT.
+    #[arg(long, value_name = "URL")]
+    pub forward: Option<String>,
+    /// A header sent along (Authorization, X-Scope-OrgID); never shown.
+    #[arg(long, value_name = "NAME=VALUE", env = "REQTOP_FORWARD_HEADER", hide_env_values = true)]
+    pub forward_header: Vec<String>,
+    /// Compress what is passed on.
+    #[arg(long, requires = "forward")]
+    pub forward_gzip: bool,
+    /// What may wait for the other endpoint; beyond that exports are dropped and counted.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64MiB", requires = "forward")]
+    pub forward_queue: Option<usize>,
 }
 
 /// A trace store to read from.
@@ -430,9 +464,32 @@ pub struct Input {
     /// Where to listen.
     #[command(flatten)]
     pub endpoint: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
+}
+
+/// Options of `reqtop replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// Recordings in their order; other OTLP files play by the times at which their spans ended. `-` is standard input.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// How fast: a factor, or `max`. Pausing holds the replay; of a silence of more than a minute the rest is left out.
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
+    pub speed: Speed,
+    /// Where what is played goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
+    /// What to keep.
+    #[command(flatten)]
+    pub keep: Keep,
+    /// How it looks.
+    #[command(flatten)]
+    pub look: Look,
 }
 
 /// Options of `reqtop demo`.
@@ -466,6 +523,9 @@ pub struct Demo {
     /// Where to listen [default: free ports on 127.0.0.1]
     #[command(flatten)]
     pub listen: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,

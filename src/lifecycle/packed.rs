@@ -13,7 +13,7 @@ use super::text;
 pub const MAX_DEPTH: usize = 32;
 
 /// What stands in for a value nested deeper than [`MAX_DEPTH`].
-const TOO_DEEP: &str = "[nested too deeply: dropped]";
+pub const TOO_DEEP: &str = "[nested too deeply: dropped]";
 
 /// One value, borrowed from its packed bytes. Arrays and maps are read by iterating.
 #[derive(Clone, Copy, Debug, PartialEq)]

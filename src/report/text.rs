@@ -167,6 +167,8 @@ impl Display for Report {
             input.texts_cleaned
         )?;
         input.problems.iter().try_for_each(|problem| writeln!(f, "             {problem}"))?;
+        input.forwarding.iter().try_for_each(|forwarding| writeln!(f, "forwarded    {forwarding}"))?;
+        input.recording.iter().try_for_each(|recording| writeln!(f, "recorded     {recording}"))?;
         writeln!(f, "~ inferred from other spans   ® told by trace records")
     }
 }

@@ -8,6 +8,8 @@ mod demo;
 mod files;
 mod headless;
 mod lists;
+mod onward;
+mod replay;
 mod stores;
 
 use std::process::ExitCode;
@@ -58,6 +60,7 @@ pub fn run(cli: Cli) -> Ended {
         Some(Command::Man(man)) => lists::man(&man),
         Some(Command::Themes) => Ok(lists::themes()),
         Some(Command::Demo(demo)) => demo::run(demo),
+        Some(Command::Replay(replay)) => replay::run(replay),
     }
     .unwrap_or_else(Ended::badly)
 }

@@ -21,6 +21,8 @@ use crate::source::otlp;
 use crate::source::remote::client::Base;
 use crate::source::remote::{self, Until};
 use crate::store::Limits;
+use crate::tap::forward::target::Target;
+use crate::tap::{forward, record};
 use crate::tui::Setup;
 use crate::tui::theme::{Depth, Signs, Themes};
 use crate::view::filter::Filter;
@@ -91,6 +93,31 @@ pub fn limits(keep: &cli::Keep) -> Limits {
         memory: keep.max_memory.unwrap_or(default.memory),
         lost_after_ns: keep.lost_after.map_or(default.lost_after_ns, nanos),
     }
+}
+
+/// Where to pass on what is received.
+///
+/// # Errors
+/// An address or a header that is none; no value of a header is repeated.
+pub fn forwarding(onward: &cli::Onward) -> Result<Option<forward::Settings>, String> {
+    let Some(url) = &onward.forward else { return Ok(None) };
+    let target = Target::parse(url).map_err(|error| format!("--forward: {error}"))?;
+    let mut headers = http::HeaderMap::new();
+    for text in &onward.forward_header {
+        let (name, value) = remote::client::header(text).map_err(|error| format!("--forward-header: {error}"))?;
+        headers.append(name, value);
+    }
+    let waiting = onward.forward_queue.unwrap_or(forward::WAITING);
+    Ok(Some(forward::Settings { target, headers, gzip: onward.forward_gzip, waiting }))
+}
+
+/// What to record to.
+pub fn recording(onward: &cli::Onward) -> Option<record::Settings> {
+    onward.record.clone().map(|path| record::Settings {
+        path,
+        most: onward.record_max.map(|most| most as u64),
+        keep: onward.record_keep.unwrap_or(record::KEEP),
+    })
 }
 
 fn nanos(time: Duration) -> u64 {

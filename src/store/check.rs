@@ -303,7 +303,11 @@ fn view<'a>(
     RequestView {
         key,
         facts: &request.facts,
-        spans: if is_too_large(request) { Vec::new() } else { spans_of(tables, traces, key, request, usize::MAX) },
+        spans: if is_too_large(request) {
+            Vec::new()
+        } else {
+            spans_of(tables, traces, key, request, usize::MAX, u64::MAX)
+        },
         records: request.records.iter().collect(),
     }
 }

@@ -121,6 +121,7 @@ impl Store {
             dirty: false,
             counted: false,
             news_ns: now_ns,
+            heard: super::past::Heard::default(),
             accounted: 0,
         };
         self.requests.insert(key, Box::new(request));

@@ -12,6 +12,7 @@ mod ingest;
 mod interner;
 mod join;
 mod lens;
+mod past;
 mod read;
 pub mod rollup;
 mod rows;
@@ -39,6 +40,7 @@ use crate::lifecycle::request::RequestKey;
 pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
 pub use lens::{Lens, is_within, time_of};
+pub use past::Past;
 use slots::Slots;
 use trace::Trace;
 
@@ -183,6 +185,8 @@ struct Request {
     counted: bool,
     /// When something last came for it.
     news_ns: u64,
+    /// When it was heard of, by its own times.
+    heard: past::Heard,
     /// Bytes accounted for it.
     accounted: usize,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::interner::NONE;
+use super::past::known_ns;
 use super::rows::{Row, Rows};
 use super::trace::Trace;
 use super::{Request, Store, Tables};
@@ -42,7 +43,7 @@ impl Store {
         Some(RequestView {
             key,
             facts: &request.facts,
-            spans: spans_of(&self.tables, &self.traces, key, request, usize::MAX),
+            spans: spans_of(&self.tables, &self.traces, key, request, usize::MAX, u64::MAX),
             records: request.records.iter().collect(),
         })
     }
@@ -93,13 +94,14 @@ impl Store {
 }
 
 /// The spans of a request from all its traces, by start then id, with their parents found. Of more than `most` those
-/// that came first and those that tell of the request as a whole.
+/// that came first and those that tell of the request as a whole. Spans that became known after `until_ns` are left out.
 pub(super) fn spans_of<'a>(
     tables: &'a Tables,
     traces: &'a [Box<Trace>],
     key: RequestKey,
     request: &Request,
     most: usize,
+    until_ns: u64,
 ) -> Vec<SpanView<'a>> {
     let all: Vec<(&Trace, Rows<'_>)> = request
         .traces
@@ -112,7 +114,8 @@ pub(super) fn spans_of<'a>(
     // Start, and which row of which trace.
     let mut order: Vec<(u64, u32, u32)> = Vec::new();
     for (number, (trace, rows)) in all.iter().enumerate() {
-        order.extend(trace.rows_of(key).map(|at| (rows[at].start_ns, number as u32, at as u32)));
+        let known = trace.rows_of(key).filter(|at| until_ns == u64::MAX || known_ns(&rows[*at]) <= until_ns);
+        order.extend(known.map(|at| (rows[at].start_ns, number as u32, at as u32)));
     }
     if order.len() > most {
         let tells = |at: &(u64, u32, u32)| {
@@ -139,6 +142,7 @@ pub(super) fn spans_of<'a>(
             None => Up::Top,
             Some(parent) => match finders[number as usize].find(parent) {
                 None => Up::Missing,
+                Some(above) if until_ns != u64::MAX && known_ns(&rows[above]) > until_ns => Up::Missing,
                 Some(above) => {
                     match place.binary_search_by_key(&(number, above as u32), |(number, at, _)| (*number, *at)) {
                         Ok(found) => Up::At(place[found].2),

@@ -61,6 +61,15 @@ pub enum Action {
     Pick,
     Filter,
     Pause,
+    Earlier,
+    Later,
+    MuchEarlier,
+    MuchLater,
+    FirstMoment,
+    LastMoment,
+    Bookmark,
+    Bookmarks,
+    Export,
     Sort,
     Reverse,
     Follow,
@@ -188,6 +197,15 @@ actions! {
     PageDown "page-down" ["PgDn" "C-f"] "" "a screen down" in [Live Request Checks Reader Menu Help Pane Palette];
     Top "top" ["g" "Home"] "" "to the top" in [Live Request Checks Reader Menu Help FilterLine Pane Palette];
     Bottom "bottom" ["G" "End"] "" "to the bottom" in [Live Request Checks Reader Menu Help FilterLine Pane Palette];
+    Earlier "earlier" ["," "<"] "" "look back: a second earlier; p comes back to what comes in" in [Live Request Pane];
+    Later "later" ["."] "" "a second later" in [Live Request Pane];
+    MuchEarlier "much-earlier" ["{"] "" "fifteen seconds earlier" in [Live Request Pane];
+    MuchLater "much-later" ["}"] "" "fifteen seconds later" in [Live Request Pane];
+    FirstMoment "first-moment" ["("] "" "the first moment that is kept" in [Live Request Pane];
+    LastMoment "last-moment" [")"] "" "the last moment that is kept" in [Live Request Pane];
+    Bookmark "bookmark" ["m"] "" "mark the moment that is shown" in [Live Request Pane];
+    Bookmarks "bookmarks" ["'"] "" "go to a marked moment" in [Live Request Pane];
+    Export "export" ["e"] "" "write the request, or those of the list, to a new file as OTLP JSON" in [Live Request];
     NextRequest "next" ["n"] "next" "the next request of the list" in [Request];
     PrevRequest "previous" ["N"] "" "the request before it in the list" in [Request];
     Help "help" ["?" "F1"] "help" "all keys" in [Live Request Checks Reader Menu Pane];
@@ -218,6 +236,10 @@ impl Action {
                 | Self::EraseWord
                 | Self::NextRequest
                 | Self::PrevRequest
+                | Self::Earlier
+                | Self::Later
+                | Self::MuchEarlier
+                | Self::MuchLater
         )
     }
 }

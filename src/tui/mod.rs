@@ -11,11 +11,13 @@ pub mod keys;
 pub mod layers;
 pub mod mouse;
 pub mod panes;
+pub mod save;
 pub mod screen;
 pub mod shared;
 pub mod signals;
 pub mod terminal;
 pub mod theme;
+pub mod travel;
 pub mod widgets;
 
 #[cfg(test)]

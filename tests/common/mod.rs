@@ -49,6 +49,8 @@ pub fn count(report: &Json, path: &[&str]) -> u64 {
 /// A headless command that listens.
 pub struct Listening {
     pub child: Child,
+    /// What it said before it listened.
+    pub before: String,
     pub grpc: SocketAddr,
     pub http: SocketAddr,
 }
@@ -74,8 +76,24 @@ impl Listening {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (grpc, http) = addresses(child.stderr.as_mut().unwrap());
-        Self { child, grpc, http }
+        let stderr = child.stderr.as_mut().unwrap();
+        let mut before = String::new();
+        let line = loop {
+            let (mut line, mut byte) = (Vec::new(), [0]);
+            while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+                line.push(byte[0]);
+            }
+            let line = String::from_utf8(line).unwrap();
+            if line.is_empty() || line.contains("listening: ") {
+                break line;
+            }
+            before += &line;
+        };
+        let address = |after: &str| {
+            let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
+            rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
+        };
+        Self { grpc: address("grpc "), http: address("http "), before, child }
     }
 
     /// Ends it; gives what it printed.

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use crate::lifecycle::packed::varint;
-use crate::source::intake::{Body, Payload, Signal};
+use crate::source::intake::{Payload, Signal};
 use crate::source::otlp::coding::{Coding, Inflate};
 use crate::source::otlp::json::{self, Shape};
 use crate::source::otlp::wire;
@@ -106,8 +106,7 @@ fn payload(bytes: &[u8], hint: Option<Signal>, limit: usize) -> Result<(Signal, 
         let shape = json::first_key(&bytes, Shape::of_key).ok_or("expected spans, log records or metrics in JSON")?;
         let mut request = Vec::new();
         let tally = json::transcode(shape, &bytes, &mut request)?;
-        let body = Body::Otlp(shape.signal(), request.into());
-        return Ok((shape.signal(), Payload { body, tally }));
+        return Ok((shape.signal(), Payload { tally, ..Payload::otlp(shape.signal(), request) }));
     }
     let signal = wire::signal_of(&bytes).or(hint);
     let signal = signal.ok_or("expected spans, log records or metrics in protobuf, found none")?;

@@ -203,7 +203,7 @@ fn b67_a_huge_line_is_read_whole_and_one_over_the_limit_is_told() {
     let (desk, summary) = read_all(std::slice::from_ref(&input));
     assert_eq!((desk.spans.len(), summary.bad), (50_001, 0));
     let mut desk = Desk::default();
-    let summary = read(&[input], Limits { piece: 1 << 20 }, &mut desk);
+    let summary = read(&[input], Limits { piece: 1 << 20, ..Limits::default() }, &mut desk);
     assert_eq!((desk.spans.len(), summary.bad), (1, 1));
     assert!(desk.problems[0].to_string().contains("huge.jsonl:1: longer than the limit of 1048576"));
 }

@@ -18,8 +18,6 @@ use super::sniff::skip_blank;
 use super::stream::{Piece, Stream};
 use super::{Place, Reading, Stopped};
 
-/// Texts are joined into payloads of about this many bytes of protobuf.
-const PAYLOAD: usize = 512 << 10;
 /// Records are handed on in groups of this many.
 const RECORDS: usize = 512;
 
@@ -84,6 +82,8 @@ pub(super) struct Texts {
     records: Vec<Record>,
     /// What was refused or counted in traces, logs and metrics.
     tally: Tally,
+    /// Payloads that are whole: of recordings, whose requests stay apart because each has its own time.
+    ready: Vec<Payload>,
     /// The last line of the file before, when it was cut.
     torn: Option<Torn>,
 }
@@ -134,7 +134,10 @@ impl Texts {
             } else {
                 document = self.line(file, line, bytes, whole, is_first, reading);
             }
-            if self.traces.len() + self.logs.len() >= PAYLOAD || self.records.len() >= RECORDS {
+            let joined = self.traces.len() + self.logs.len();
+            let apart = reading.limits.joined == 0 && joined + self.records.len() > 0;
+            let full = joined >= reading.limits.joined.max(1) || self.records.len() >= RECORDS;
+            if full || apart || !self.ready.is_empty() {
                 self.flush(reading)?;
                 reading.progressed(before + stream.read_bytes())?;
             }
@@ -312,6 +315,13 @@ impl Texts {
     }
 
     fn otlp(&mut self, shape: Shape, text: &[u8]) -> Result<(), String> {
+        if let Some(arrived_ns) = json::arrived(text) {
+            let mut out = Vec::with_capacity(text.len() / 2);
+            let tally = json::transcode(shape, text, &mut out)?;
+            self.seal();
+            self.ready.push(Payload { tally, arrived_ns: Some(arrived_ns), ..Payload::otlp(shape.signal(), out) });
+            return Ok(());
+        }
         let mut none = Vec::new();
         let out = match shape.signal() {
             Signal::Traces => &mut self.traces,
@@ -323,18 +333,26 @@ impl Texts {
         Ok(())
     }
 
-    /// Hands on what is there.
-    fn flush(&mut self, reading: &mut Reading<'_>) -> Result<(), Stopped> {
+    /// Makes payloads of what has been joined.
+    fn seal(&mut self) {
         for (signal, bytes) in [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs)] {
             if !bytes.is_empty() {
-                let body = Body::Otlp(signal, std::mem::take(bytes).into());
-                // What was transcoded here is well-formed.
-                let _ = reading.payload(Payload { body, tally: std::mem::take(&mut self.tally) })?;
+                let tally = std::mem::take(&mut self.tally);
+                self.ready.push(Payload { tally, ..Payload::otlp(signal, std::mem::take(bytes)) });
             }
         }
         if !self.records.is_empty() || self.tally != Tally::default() {
             let body = Body::Records(std::mem::take(&mut self.records));
-            let _ = reading.payload(Payload { body, tally: std::mem::take(&mut self.tally) })?;
+            self.ready.push(Payload { body, tally: std::mem::take(&mut self.tally), arrived_ns: None });
+        }
+    }
+
+    /// Hands on what is there.
+    fn flush(&mut self, reading: &mut Reading<'_>) -> Result<(), Stopped> {
+        self.seal();
+        for payload in self.ready.drain(..) {
+            // What was transcoded here is well-formed.
+            let _ = reading.payload(payload)?;
         }
         Ok(())
     }

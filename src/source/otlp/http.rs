@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::Response;
 use bytes::Bytes;
 
-use crate::source::intake::{Body as Data, Payload, Refusal, Signal};
+use crate::source::intake::{Payload, Refusal, Signal};
 use crate::source::notices::Notice;
 
 use super::body::{Broken, Whole};
@@ -259,7 +259,7 @@ fn payload(signal: Signal, encoding: Encoding, coding: Coding, body: Bytes, limi
         Encoding::Json => {
             let mut out = Vec::with_capacity(body.len() / 2);
             let tally = json::transcode(Shape::Request(signal), &body, &mut out).map_err(malformed)?;
-            Ok(Payload { body: Data::Otlp(signal, out.into()), tally })
+            Ok(Payload { tally, ..Payload::otlp(signal, out) })
         }
     }
 }

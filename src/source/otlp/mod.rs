@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::intake::Intake;
 use super::notices::Notices;
 
-mod answer;
+pub mod answer;
 mod bind;
 mod body;
 pub(super) mod coding;

@@ -1,11 +1,15 @@
 //! What the loop hears of, what it needs of its surroundings, and how it ends.
 
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use crossterm::event::{KeyEvent, MouseEvent};
 
 use crate::lifecycle::request::RequestKey;
+use crate::store::Past;
 use crate::tui::keymap::Keymap;
+use crate::tui::save::save;
 use crate::tui::theme::{Entry, Source, Theme, Themes};
 use crate::view::data::Data;
 use crate::view::filter::Filter;
@@ -73,8 +77,8 @@ pub struct Look<'a> {
     pub filter: &'a Filter,
     /// Length of the window, nanoseconds; `None` for everything.
     pub window_ns: Option<u64>,
-    /// The moment at which what is shown was frozen, nanoseconds since the epoch.
-    pub frozen_ns: Option<u64>,
+    /// The requests as they were, when what is shown stands still or looks back.
+    pub past: Option<&'a Arc<Past>>,
 }
 
 /// What the loop needs of its terminal beside drawing.
@@ -97,6 +101,10 @@ pub trait Host {
     /// The terminal did not obey.
     fn mouse(&mut self, _on: bool) -> io::Result<()> {
         Ok(())
+    }
+    /// Writes a text to a new file; says where, or why not.
+    fn save(&mut self, stem: &str, text: &str) -> String {
+        save(Path::new(""), stem, text)
     }
     /// Whether the terminal is still there.
     fn is_there(&self) -> bool;

@@ -7,6 +7,9 @@
 mod contract;
 mod run;
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -20,18 +23,21 @@ use super::layers::{Command, Env, Layer, Scene};
 use super::mouse::Hand;
 use super::panes::footer;
 use super::theme::{Entry, Signs};
+use super::travel::{Moments, Travel};
 use super::widgets::ascii::in_ascii;
 use crate::lifecycle::request::RequestKey;
+use crate::store::Past;
 use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
+use crate::view::format::clock_ms;
 use crate::view::header::{Meter, Pace, Vitals, header};
 use crate::view::link::TraceUrl;
 
 pub use contract::{Event, ExitReason, Host, Hub, Look, Setup};
 pub use run::MAX_FPS;
 
-/// How long a message stays, nanoseconds.
-const MESSAGE_NS: u64 = 4_000_000_000;
+/// How long a message stays, whatever the pace of the data's clock.
+const MESSAGE: Duration = Duration::from_secs(4);
 
 /// What the loop is asked to do with its host.
 enum Request {
@@ -42,6 +48,7 @@ enum Request {
     Act(Action),
     Copy(&'static str, String),
     Mouse(bool),
+    Save(String, String, &'static str),
 }
 
 /// The program's state on screen.
@@ -52,7 +59,7 @@ pub struct App<'a> {
     env: Env,
     frozen: Option<Frozen>,
     meter: Meter,
-    message: Option<(String, u64)>,
+    message: Option<(String, Instant)>,
     /// The notice told last.
     noticed: Option<String>,
     /// Whether layers have acted since they were last brought up to date.
@@ -66,7 +73,7 @@ impl<'a> App<'a> {
     /// The first screen on a hub; `clock` gives nanoseconds since the epoch.
     pub fn new(hub: &'a dyn Hub, setup: impl Into<Setup>, clock: &'a dyn Fn() -> u64) -> Self {
         let Setup { keys, mouse, filter, window, themes, theme: Entry { name, theme, warnings, .. } } = setup.into();
-        let odd = warnings.first().map(|first| (format!("theme {name}: {first}"), clock() + MESSAGE_NS));
+        let odd = warnings.first().map(|first| (format!("theme {name}: {first}"), Instant::now() + MESSAGE));
         Self {
             hub,
             clock,
@@ -88,6 +95,10 @@ impl<'a> App<'a> {
     pub fn linking(mut self, trace_url: Option<TraceUrl>) -> Self {
         self.env.trace_url = trace_url;
         self
+    }
+
+    fn past(&self) -> Option<Arc<Past>> {
+        self.frozen.as_ref().map(|frozen| Arc::clone(frozen.past()))
     }
 
     fn pin(&self) -> Option<RequestKey> {
@@ -157,7 +168,7 @@ impl<'a> App<'a> {
                 } else {
                     "the mouse is the terminal's"
                 };
-                self.say(said.into(), (self.clock)());
+                self.say(said.into());
             }
             Action::Theme => self.layers.push(Box::new(ThemeMenu::new(&self.env))),
             Action::Palette => self.layers.push(Box::new(Palette::new(self.place()))),
@@ -172,8 +183,8 @@ impl<'a> App<'a> {
     /// Lets the top layer act on the data, then does what it asks for.
     fn with_top(&mut self, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
-        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
+        let (window_ns, past) = (self.env.window.length_ns(), self.past());
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
             let Some(mut top) = self.layers.pop() else { return };
             // Several keys in one frame: each finds what the one before made.
             if self.stale {
@@ -210,10 +221,14 @@ impl<'a> App<'a> {
             Command::Pause => {
                 let shown: Vec<RequestKey> = self.layers.iter().flat_map(|layer| layer.shown()).collect();
                 self.frozen = Some(Frozen::new(live, &shown, now_ns));
+                self.say("what is shown stands still; , and . move it back and forth in time, p goes on".into());
             }
             Command::Act(action) => self.requests.push(Request::Act(action)),
+            Command::Travel(travel) => self.travel(travel, live, now_ns),
+            Command::Bookmark => self.bookmark(live, now_ns),
             Command::Copy(what, text) => self.requests.push(Request::Copy(what, text)),
-            Command::Say(text) => self.say(text, now_ns),
+            Command::Save { stem, text, note } => self.requests.push(Request::Save(stem, text, note)),
+            Command::Say(text) => self.say(text),
             Command::Step(by) => {
                 let mut layers = std::mem::take(&mut self.layers);
                 let key = self.scene(live, vitals, |scene| layers.iter_mut().find_map(|layer| layer.step(by, scene)));
@@ -226,21 +241,50 @@ impl<'a> App<'a> {
         self.env.paused = self.frozen.is_some();
     }
 
-    fn say(&mut self, text: String, now_ns: u64) {
-        self.message = Some((text, now_ns + MESSAGE_NS));
+    /// Shows another moment.
+    fn travel(&mut self, travel: Travel, live: &dyn Data, now_ns: u64) {
+        let Some(moments) = Moments::of(live, now_ns) else { return self.say("nothing is kept yet".into()) };
+        // A pause stands at the present; looking back begins at the last moment there is.
+        let shown_ns = self.frozen.as_ref().map(|frozen| frozen.at_ns().min(moments.last_ns));
+        let (at_ns, word) = moments.target(travel, shown_ns);
+        if let Some(word) = word {
+            self.say(word.into());
+        }
+        if self.frozen.as_ref().is_none_or(|frozen| !frozen.past().looks_back() || frozen.at_ns() != at_ns) {
+            self.frozen = Some(Frozen::back(live, at_ns));
+        }
+    }
+
+    /// Marks the moment that is shown.
+    fn bookmark(&mut self, live: &dyn Data, now_ns: u64) {
+        let Some(moments) = Moments::of(live, now_ns) else { return self.say("nothing is kept yet".into()) };
+        let at_ns = self.frozen.as_ref().map_or(moments.last_ns, |frozen| frozen.at_ns().min(moments.last_ns));
+        let marks = &mut self.env.bookmarks;
+        if let Err(place) = marks.binary_search(&at_ns) {
+            marks.insert(place, at_ns);
+        }
+        self.say(format!("bookmark at {}; ' lists them", clock_ms(at_ns)));
+    }
+
+    fn say(&mut self, text: String) {
+        self.message = Some((text, Instant::now() + MESSAGE));
     }
 
     /// Brings everything up to date for a screen of this size.
     fn refresh(&mut self, area: Rect) {
         self.area = area;
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        if self.message.as_ref().is_some_and(|(_, until)| now_ns >= *until) {
+        if self.message.as_ref().is_some_and(|(_, until)| Instant::now() >= *until) {
             self.message = None;
         }
-        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
-        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
+        let (window_ns, past) = (self.env.window.length_ns(), self.past());
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
             self.meter.sample(live.counts().spans_received, now_ns);
             let pace = match &self.frozen {
+                Some(frozen) if frozen.past().looks_back() => {
+                    let last_ns = Moments::of(live, now_ns).map_or(now_ns, |moments| moments.last_ns);
+                    Pace::Back { at_ns: frozen.at_ns(), ago_ns: last_ns.saturating_sub(frozen.at_ns()) }
+                }
                 Some(frozen) => Pace::Paused { newer: frozen.newer(live) },
                 None => Pace::Live,
             };
@@ -248,9 +292,9 @@ impl<'a> App<'a> {
                 && self.noticed.as_ref() != Some(newest)
             {
                 self.noticed = Some(newest.clone());
-                self.say(newest.clone(), now_ns);
+                self.say(newest.clone());
             }
-            self.env.now_ns = self.frozen.as_ref().map_or(now_ns, |frozen| frozen.at_ns);
+            self.env.now_ns = self.frozen.as_ref().map_or(now_ns, Frozen::at_ns);
             let mut layers = std::mem::take(&mut self.layers);
             let top = self
                 .scene(live, vitals, |scene| header(scene.data, vitals, &self.meter, pace, scene.env.window, now_ns));

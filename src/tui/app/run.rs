@@ -35,7 +35,11 @@ impl App<'_> {
                 Request::Redraw => served.redraw = true,
                 Request::Copy(what, text) => {
                     let told = host.copy(what, &text);
-                    self.say(told, (self.clock)());
+                    self.say(told);
+                }
+                Request::Save(stem, text, note) => {
+                    let told = host.save(&stem, &text);
+                    self.say(told + note);
                 }
             }
         }
@@ -45,8 +49,8 @@ impl App<'_> {
     /// How long this frame stays right although nothing comes.
     fn stays_right(&self) -> Option<Duration> {
         let now_ns = (self.clock)();
-        let message =
-            self.message.as_ref().map(|(_, until)| Duration::from_nanos(until.saturating_sub(now_ns) + 1_000_000));
+        let message = self.message.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now()));
+        let message = message.map(|left| left + Duration::from_millis(1));
         let meter = self.meter.is_moving(now_ns).then_some(Duration::from_secs(1));
         let layers = self.layers.iter().filter_map(|layer| layer.stays_right());
         layers.chain(message).chain(meter).min()

@@ -7,6 +7,7 @@ mod mouse;
 mod request;
 mod running;
 mod sizes;
+mod time;
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -37,7 +38,7 @@ struct Desk {
 impl Hub for Desk {
     fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
         self.pinned.set(look.pin);
-        self.data.borrow_mut().hold(look.frozen_ns.is_some());
+        self.data.borrow_mut().hold(look.past.is_some());
         see(&*self.data.borrow(), &self.vitals.borrow());
     }
 }
@@ -47,6 +48,7 @@ struct Hands {
     copied: Vec<String>,
     stops: u32,
     mouse: Vec<bool>,
+    saved: Vec<(String, String)>,
 }
 
 impl Host for Hands {
@@ -64,6 +66,10 @@ impl Host for Hands {
     fn mouse(&mut self, on: bool) -> io::Result<()> {
         self.mouse.push(on);
         Ok(())
+    }
+    fn save(&mut self, stem: &str, text: &str) -> String {
+        self.saved.push((stem.to_owned(), text.to_owned()));
+        format!("saved {stem}")
     }
     fn is_there(&self) -> bool {
         true

@@ -25,6 +25,7 @@ use crate::view::checks::flag;
 use crate::view::format;
 use crate::view::index::{Index, Sort};
 use crate::view::list::{self, COLUMNS};
+use crate::view::otlp_json::whole_request;
 use crate::view::outcomes::Count;
 use crate::view::panes::PaneId;
 use crate::view::request::detail::Whole;
@@ -58,6 +59,8 @@ pub struct Live {
     stays_right: Option<Duration>,
 }
 
+/// How many requests of the list are exported at most.
+const EXPORTED: usize = 500;
 /// When a filtered or sorted list that was left behind is looked at again.
 const CATCH_UP: Duration = Duration::from_millis(250);
 /// When a new filter is asked of further requests: with the next frame.
@@ -189,6 +192,23 @@ impl Live {
         }
     }
 
+    /// The requests of the list, as far as a file that is made between two frames may hold them.
+    fn export(&self, scene: &Scene<'_>) -> Vec<Command> {
+        let mut text = String::new();
+        let keys = self.index.keys(scene.data, 0, EXPORTED);
+        for request in keys.iter().filter_map(|key| scene.data.request(*key)) {
+            whole_request(&mut text, &request);
+        }
+        if text.is_empty() {
+            return vec![Command::Say("nothing here has spans or records to export".into())];
+        }
+        let note = match self.index.len() > keys.len() {
+            true => "; the first of the list only: `reqtop export --filter` writes them all",
+            false => "",
+        };
+        vec![Command::Save { stem: format!("reqtop-{}-requests", keys.len()), text, note }]
+    }
+
     /// What the list does.
     fn in_list(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
         match action {
@@ -206,6 +226,7 @@ impl Live {
                 self.go(isize::MIN, scene);
                 self.holding = false;
             }
+            Action::Export => return self.export(scene),
             Action::Copy => return self.copy(scene, false),
             Action::CopyTrace => return self.copy(scene, true),
             Action::Notices => {

@@ -3,6 +3,7 @@
 //! A layer changes its state when an action comes and when it is refreshed with data; drawing changes nothing. What
 //! concerns others (the filter, the pause, the clipboard, the stack itself) it asks for with a [`Command`].
 
+pub mod bookmarks;
 pub mod checks;
 pub mod filter_line;
 pub mod help;
@@ -25,6 +26,7 @@ use super::action::{Action, Place};
 use super::keymap::Keymap;
 use super::mouse::{Gesture, Pointer, STEP};
 use super::theme::{Theme, Themes};
+use super::travel::{self, Travel};
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
 use crate::view::filter::{Error, Filter, without_last};
@@ -54,6 +56,8 @@ pub struct Env {
     pub paused: bool,
     /// The header of this frame.
     pub header: Header,
+    /// Marked moments, nanoseconds since the epoch, in their order.
+    pub bookmarks: Vec<u64>,
     /// The present, nanoseconds since the epoch; while paused, the moment of the pause.
     pub now_ns: u64,
     /// Where traces are shown by their store, when that was said.
@@ -72,6 +76,7 @@ impl Env {
             window: Window::default(),
             mouse: false,
             paused: false,
+            bookmarks: Vec::new(),
             header: Header::default(),
             now_ns: 0,
             trace_url: None,
@@ -111,8 +116,21 @@ pub enum Command {
     Theme(Box<theme_menu::Chosen>),
     /// Pauses, or goes on.
     Pause,
+    /// Shows another moment.
+    Travel(Travel),
+    /// Marks the moment that is shown.
+    Bookmark,
     /// Copies a text; first what it is.
     Copy(&'static str, String),
+    /// Writes a text to a new file.
+    Save {
+        /// What its name begins with.
+        stem: String,
+        /// What it holds.
+        text: String,
+        /// What is to be said beside its name.
+        note: &'static str,
+    },
     /// Tells something in the last line.
     Say(String),
     /// Goes to the request so many places down the list.
@@ -135,6 +153,9 @@ pub fn pane_of(action: Action) -> Option<PaneId> {
 /// What an action asks for wherever panes are; `None` when it is none of these.
 pub fn pane_command(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
     let window = scene.env.window;
+    if let Some(commands) = travel::commands(action, scene) {
+        return Some(commands);
+    }
     Some(match action {
         Action::Shorter => vec![Command::Window(window.step(-1))],
         Action::Longer => vec![Command::Window(window.step(1))],

@@ -21,16 +21,18 @@ use crate::tui::action::{Action, Place};
 use crate::tui::mouse::{Gesture, Pointer, STEP};
 use crate::tui::panes::{details, story, tree};
 use crate::tui::theme::Theme;
+use crate::tui::travel;
 use crate::tui::widgets::link::link;
 use crate::tui::widgets::text::{At, pieces, pieces_width, put};
 use crate::view::checks;
 use crate::view::filter::with_attribute;
 use crate::view::link::PLACE;
+use crate::view::otlp_json::whole_request;
 use crate::view::request::axis::Axis;
 use crate::view::request::detail::{self, Detail, Opens, Whole};
 use crate::view::request::tree::{NodeId, line, open_rows};
 use crate::view::request::{evidence, is_trace, marks, records, title, tree_summary};
-use crate::view::{Line, Nothing, Tone};
+use crate::view::{Line, Nothing, Tone, request_name};
 
 /// A list of rows with its cursor.
 #[derive(Default)]
@@ -235,6 +237,9 @@ impl Layer for RequestLayer {
     }
 
     fn on(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
+        if let Some(commands) = travel::commands(action, scene) {
+            return commands;
+        }
         match action {
             Action::Back => return vec![Command::Pop],
             Action::Pause => return vec![Command::Pause],
@@ -255,6 +260,11 @@ impl Layer for RequestLayer {
         let Some(request) = scene.data.request(self.key) else { return Vec::new() };
         let areas = self.areas(scene.area);
         match action {
+            Action::Export => {
+                let mut text = String::new();
+                whole_request(&mut text, &request);
+                return vec![Command::Save { stem: format!("reqtop-{}", request_name(request.facts)), text, note: "" }];
+            }
             Action::Copy if request.facts.request_id.is_empty() => {
                 return vec![Command::Say(super::no_request_id(scene.env, Place::Request))];
             }
