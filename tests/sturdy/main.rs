@@ -64,6 +64,26 @@ faults! {
         too_many_connections: "more connections than there may be";
         no_descriptors: "no file descriptors left";
     }
+    senders {
+        killed_senders: "senders killed and started again";
+        restarted_receiver: "the receiver goes and comes back";
+        stopped_sides: "SIGSTOP and SIGCONT on either side";
+    }
+    clocks {
+        jumps: "clocks that jump";
+    }
+    disk {
+        full_disk: "no room for the output";
+        places: "links, files that are there, other people's eyes";
+    }
+    screens {
+        stopped: "Ctrl-Z, SIGTSTP and SIGCONT (B51)";
+        sizes: "terminals of any size, 0×0 among them, on every screen (B53)";
+        scrolling: "scrolling over wide and combining characters (B53)";
+        gone: "the terminal is gone";
+        stalled: "the terminal reads nothing";
+        idle: "nothing comes in (B55)";
+    }
 }
 
 /// A row of the table.

@@ -179,14 +179,16 @@ impl<'a> App<'a> {
     }
 
     fn say(&mut self, text: String, now_ns: u64) {
-        self.message = Some((text, now_ns + MESSAGE_NS));
+        self.message = Some((text, now_ns.saturating_add(MESSAGE_NS)));
     }
 
     /// Brings everything up to date for a screen of this size.
     fn refresh(&mut self, area: Rect) {
         self.area = area;
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        if self.message.as_ref().is_some_and(|(_, until)| now_ns >= *until) {
+        // Nor does one stay that a clock put up which has gone back since.
+        let over = |until: u64| now_ns >= until || until - now_ns > MESSAGE_NS;
+        if self.message.as_ref().is_some_and(|(_, until)| over(*until)) {
             self.message = None;
         }
         let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
