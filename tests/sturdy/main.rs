@@ -84,6 +84,10 @@ faults! {
         stalled: "the terminal reads nothing";
         idle: "nothing comes in (B55)";
     }
+    heavy {
+        days: "days of requests, a trace without end, orphans (B61)";
+        huge_line: "a line of tens of thousands of spans (B67)";
+    }
 }
 
 /// A row of the table.
