@@ -174,6 +174,10 @@ pub struct Look {
     /// Show only requests that match this filter at first.
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,
+    /// Link traces to where their store shows them, as in http://jaeger:16686/trace/{trace_id} [default with --from
+    /// jaeger: there]
+    #[arg(long, value_name = "TEMPLATE", env = "REQTOP_TRACE_URL")]
+    pub trace_url: Option<String>,
 }
 
 /// Where a headless command's output goes.

@@ -17,7 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("demo", &["lifecycle"]),
     ("writing", &[]),
     ("cli", &["demo"]),
-    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store"]),
+    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "view"]),
     (
         "run",
         &[

@@ -19,6 +19,7 @@ use crate::store::Store;
 use crate::tui::theme::{Depth, Signs, Themes};
 use crate::tui::{self, RunArgs, Setup, Shared};
 use crate::view::header::{Guard, Listener, Vitals};
+use crate::view::link::TraceUrl;
 
 /// Runs the dashboard on files, or on what arrives.
 pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
@@ -35,7 +36,8 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     } else {
         None
     };
-    let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
+    let trace_url = settings::trace_url(&args.look, from.as_ref())?;
+    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), trace_url)?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
     if let Some(from) = from {
@@ -52,6 +54,7 @@ pub(super) struct Stage {
     notices: Notices,
     intake: Intake,
     setup: Setup,
+    trace_url: Option<TraceUrl>,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -80,7 +83,12 @@ impl Drop for Serving {
 }
 
 impl Stage {
-    pub(super) fn new(keep: &cli::Keep, look: &cli::Look, bound: Option<&Bound>) -> Result<Self, String> {
+    pub(super) fn new(
+        keep: &cli::Keep,
+        look: &cli::Look,
+        bound: Option<&Bound>,
+        trace_url: Option<TraceUrl>,
+    ) -> Result<Self, String> {
         let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
         let depth = Depth::of(|name| std::env::var(name).ok());
         let themes = Themes::new(settings::themes_folder(), depth, signs);
@@ -115,7 +123,7 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, setup: Setup { themes, theme } })
+        Ok(Self { shared, notices, intake, setup: Setup { themes, theme }, trace_url })
     }
 
     /// Serves an endpoint that is bound.
@@ -155,7 +163,7 @@ impl Stage {
 
     /// Shows the screen until it ends.
     pub(super) fn show(self) -> Result<Ended, String> {
-        let args = RunArgs { shared: self.shared, setup: self.setup, clock: &now_ns };
+        let args = RunArgs { shared: self.shared, setup: self.setup, trace_url: self.trace_url, clock: &now_ns };
         let reason = tui::run(args).map_err(|error| error.to_string())?;
         Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
     }

@@ -23,6 +23,7 @@ use crate::lifecycle::request::RequestKey;
 use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
 use crate::view::header::{Meter, Pace, Vitals, header};
+use crate::view::link::TraceUrl;
 
 pub use contract::{Event, ExitReason, Host, Hub, Look, Setup};
 pub use run::MAX_FPS;
@@ -74,6 +75,13 @@ impl<'a> App<'a> {
             area: Rect::default(),
             requests: Vec::new(),
         }
+    }
+
+    /// With links to traces in their store.
+    #[must_use]
+    pub fn linking(mut self, trace_url: Option<TraceUrl>) -> Self {
+        self.env.trace_url = trace_url;
+        self
     }
 
     fn pin(&self) -> Option<RequestKey> {
