@@ -64,6 +64,7 @@ impl Env {
             paused: false,
             header: Header::default(),
             now_ns: 0,
+            trace_url: None,
         }
     }
 }
