@@ -21,6 +21,9 @@ const REFRESH_BYTES: usize = 2 << 20;
 /// How long the writer waits at least for a payload before it asks further checks.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
+/// And how long at most: the clock may have gone back since it was planned.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 /// The clock by which arrivals are counted, nanoseconds since the Unix epoch. An argument, so that tests choose it.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -44,7 +47,7 @@ pub fn take_in(store: &mut Store, payload: &mut Payload, now_ns: u64) -> Result<
 fn check(store: &mut Store, now_ns: u64) -> Option<Duration> {
     store.check(now_ns);
     let next_ns = store.next_check_ns()?;
-    Some(Duration::from_nanos(next_ns.saturating_sub(now_ns)).max(SHORTEST_WAIT))
+    Some(Duration::from_nanos(next_ns.saturating_sub(now_ns)).clamp(SHORTEST_WAIT, LONGEST_WAIT))
 }
 
 /// Starts the writer without taps; see [`start_with`].

@@ -178,14 +178,15 @@ impl Store {
             self.ask(key, Moment::Arriving);
         }
         for _ in 0..SLICE / 2 {
-            let Some((due_ns, key)) = self.checked.later.front().copied().filter(|(due_ns, _)| *due_ns <= now_ns)
-            else {
+            // One due later than the grace was planned by a clock that has gone back since: nobody waits for that.
+            let is_due = |due_ns: u64| due_ns <= now_ns || due_ns - now_ns > GRACE_NS;
+            let Some((due_ns, key)) = self.checked.later.front().copied().filter(|(due_ns, _)| is_due(*due_ns)) else {
                 break;
             };
             self.checked.later.pop_front();
             let Some(request) = self.requests.get_mut(&key) else { continue };
             let settled_ns = request.news_ns.saturating_add(GRACE_NS);
-            if settled_ns > due_ns && settled_ns > now_ns {
+            if settled_ns > due_ns && !is_due(settled_ns) {
                 self.checked.later.push_back((settled_ns, key));
                 continue;
             }

@@ -39,7 +39,7 @@ impl Store {
                 }
                 trace.open();
                 let grown = trace.len() - trace.grouped.min(trace.len());
-                let recent = now_ns.saturating_sub(trace.grouped_ns) < 1_000_000_000;
+                let recent = now_ns.abs_diff(trace.grouped_ns) < 1_000_000_000;
                 if !all && trace.rows.len() > LARGE && grown < trace.rows.len() / 8 && recent {
                     later.push(slot);
                 } else {

@@ -105,7 +105,7 @@ impl Store {
 
     /// Requests in flight that have been silent for too long count as lost.
     fn find_lost(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.lost_checked_ns) < LOST_CHECK_NS {
+        if now_ns.abs_diff(self.lost_checked_ns) < LOST_CHECK_NS {
             return;
         }
         self.lost_checked_ns = now_ns;

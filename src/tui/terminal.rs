@@ -6,6 +6,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste};
 use crossterm::style::ResetColor;
@@ -14,6 +15,9 @@ use crossterm::{cursor, execute, terminal};
 
 use super::app::Host;
 use super::clipboard;
+
+/// How long a terminal may take to read what gives it back.
+const MOMENT: Duration = Duration::from_millis(300);
 
 /// Whether the terminal is ours now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -75,6 +79,19 @@ pub fn give_back() {
     );
     let _ = terminal::disable_raw_mode();
     let _ = out.flush();
+}
+
+/// Gives the terminal back within a moment: of one that reads nothing (Ctrl-S, a stalled SSH) the modes alone, for what is
+/// written to it would wait for ever.
+pub fn give_back_at_once() {
+    let (done, waiting) = std::sync::mpsc::channel();
+    let spawned = std::thread::Builder::new().spawn(move || {
+        give_back();
+        let _ = done.send(());
+    });
+    if spawned.is_err() || waiting.recv_timeout(MOMENT).is_err() {
+        let _ = terminal::disable_raw_mode();
+    }
 }
 
 /// A panic in any thread gives the terminal back first, so that its message is seen, then ends the program: a program

@@ -127,6 +127,10 @@ const BARS: usize = 8;
 impl Meter {
     /// Takes note that `spans` had been received at `now_ns`.
     pub fn sample(&mut self, spans: u64, now_ns: u64) {
+        // A clock that goes back makes no rate: it is taken anew.
+        if self.samples.back().is_some_and(|(at, _)| now_ns < *at) {
+            self.samples.clear();
+        }
         if let Some((at, before)) = self.samples.back().copied() {
             if now_ns.saturating_sub(at) < 250_000_000 {
                 return;
@@ -419,6 +423,11 @@ mod tests {
         }
         assert_eq!(meter.rate(12 * second), 0.0);
         assert_eq!(meter.bars().count(), BARS);
+        // The clock goes back an hour: what comes from then on has its rate at once.
+        for tick in 0..=4u64 {
+            meter.sample(800 + tick * 100, second + tick * second / 2);
+        }
+        assert!((meter.rate(3 * second) - 200.0).abs() < 1.0);
         assert_eq!(sparkline([0, 1, 50, 100].into_iter()), "▁▂▅█");
     }
 }

@@ -39,8 +39,13 @@ pub struct House {
 impl House {
     /// Serves with these settings on free ports.
     pub fn with(settings: Settings) -> Self {
-        let any = || Address::Exactly("127.0.0.1:0".parse().unwrap());
-        let bound = Endpoint::bind(Settings { grpc: any(), http: any(), ..settings }).unwrap();
+        Self::at(Address::Exactly("127.0.0.1:0".parse().unwrap()), settings)
+    }
+
+    /// Serves gRPC at this address.
+    pub fn at(grpc: Address, settings: Settings) -> Self {
+        let http = Address::Exactly("127.0.0.1:0".parse().unwrap());
+        let bound = Endpoint::bind(Settings { grpc, http, ..settings }).unwrap();
         let (grpc, http) = (bound.grpc()[0], bound.http()[0]);
         let (intake, outlet) = channel(Bounds::default());
         let store = Arc::new(FairMutex::new(Store::new(Limits::default())));

@@ -64,6 +64,30 @@ faults! {
         too_many_connections: "more connections than there may be";
         no_descriptors: "no file descriptors left";
     }
+    senders {
+        killed_senders: "senders killed and started again";
+        restarted_receiver: "the receiver goes and comes back";
+        stopped_sides: "SIGSTOP and SIGCONT on either side";
+    }
+    clocks {
+        jumps: "clocks that jump";
+    }
+    disk {
+        full_disk: "no room for the output";
+        places: "links, files that are there, other people's eyes";
+    }
+    screens {
+        stopped: "Ctrl-Z, SIGTSTP and SIGCONT (B51)";
+        sizes: "terminals of any size, 0×0 among them, on every screen (B53)";
+        scrolling: "scrolling over wide and combining characters (B53)";
+        gone: "the terminal is gone";
+        stalled: "the terminal reads nothing";
+        idle: "nothing comes in (B55)";
+    }
+    heavy {
+        days: "days of requests, a trace without end, orphans (B61)";
+        huge_line: "a line of tens of thousands of spans (B67)";
+    }
 }
 
 /// A row of the table.
