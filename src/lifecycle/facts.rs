@@ -92,7 +92,7 @@ pub enum State {
 }
 
 /// One leg: the way to one worker for one phase, in one attempt.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Leg {
     /// What it serves.
     pub phase: Phase,
@@ -125,7 +125,7 @@ impl Leg {
 }
 
 /// A wait in the router's queue (`router.queue`, or inferred from `kv_router.schedule`).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Queue {
     /// The span, for drill-down.
     pub span: SpanId,
@@ -152,7 +152,7 @@ pub struct Queue {
 }
 
 /// A router's choice (`router.selection`, or a `router_selection` record).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Selection {
     /// The span, for drill-down; `None` when it comes from a record.
     pub span: Option<SpanId>,
@@ -203,7 +203,7 @@ pub struct Choice {
 
 /// An attempt to hand the leg to a worker (`request.dispatch` and the route span below it; in the base layout the route
 /// span alone).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Dispatch {
     /// The span, for drill-down.
     pub span: SpanId,
@@ -247,7 +247,7 @@ impl Dispatch {
 }
 
 /// A worker's admission (`worker.admission`).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Admission {
     /// The span, for drill-down.
     pub span: SpanId,
@@ -260,7 +260,7 @@ pub struct Admission {
 }
 
 /// The frontend's stream (`response.streaming`).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Stream {
     /// The span, for drill-down.
     pub span: SpanId,

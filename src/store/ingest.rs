@@ -118,7 +118,7 @@ impl Store {
         memory.contexts.clear();
         memory.contexts.resize(batch.resources.len() + batch.scopes.len(), NONE);
         for span in &batch.spans {
-            let slot = self.trace_slot(span.trace);
+            let slot = self.traces.slot(span.trace);
             let trace = &mut self.traces[slot];
             if trace.open() && !trace.dirty {
                 trace.dirty = true;
