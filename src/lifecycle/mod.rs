@@ -11,6 +11,8 @@ pub mod context;
 pub mod facts;
 pub mod ids;
 mod legs;
+#[cfg(test)]
+pub mod made;
 mod marks;
 pub mod packed;
 pub mod record;

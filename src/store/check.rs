@@ -215,8 +215,8 @@ impl Store {
     /// Asks every request as settled, having learned from all of them first: what a report of everything needs. Call it
     /// after [`Store::finish`].
     pub fn check_all(&mut self) {
-        self.checked.soon.clear();
-        self.checked.later.clear();
+        self.checked.soon = VecDeque::new();
+        self.checked.later = VecDeque::new();
         let keys: Vec<RequestKey> = self.requests.keys().copied().collect();
         for key in &keys {
             let Self { requests, tables, traces, checked, .. } = self;
