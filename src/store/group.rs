@@ -12,8 +12,11 @@ use crate::lifecycle::packed::Value;
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Stage;
 
-/// From how many rows on a trace is regrouped only when it has grown by an eighth or a second has passed.
+/// From how many rows on a trace is regrouped only when it has grown by an eighth or [`REGROUP_NS`] have passed.
 pub(super) const LARGE: usize = 4096;
+
+/// How long a very large trace waits at most for what came to be shown, nanoseconds.
+pub(super) const REGROUP_NS: u64 = 1_000_000_000;
 
 /// The rows of one request within a trace, before it is known which request of the store that is.
 #[derive(Clone, Debug, Default)]
@@ -33,13 +36,13 @@ impl Store {
         // A second pass serves fragments that must move because a twin with their request id appeared.
         for _ in 0..2 {
             for slot in std::mem::take(&mut self.dirty_traces) {
-                let trace = &mut self.traces[slot as usize];
-                if !trace.dirty {
+                if !self.traces[slot as usize].dirty {
                     continue;
                 }
+                let trace = &mut self.traces[slot as usize];
                 trace.open();
                 let grown = trace.len() - trace.grouped.min(trace.len());
-                let recent = now_ns.abs_diff(trace.grouped_ns) < 1_000_000_000;
+                let recent = now_ns.abs_diff(trace.grouped_ns) < REGROUP_NS;
                 if !all && trace.rows.len() > LARGE && grown < trace.rows.len() / 8 && recent {
                     later.push(slot);
                 } else {

@@ -50,7 +50,15 @@ impl Store {
         if let Some(kept) = kept {
             self.name_request(kept, &part.rid);
         }
-        let others: Vec<RequestKey> = self.by_rid.get(&part.rid).cloned().unwrap_or_default();
+        let others: &[RequestKey] = self.by_rid.get(&part.rid).map_or(&[], Vec::as_slice);
+        // Nearly always: the request of this trace, and no other has its id.
+        if let (Some(kept), [only]) = (kept, others)
+            && *only == kept
+            && !(part.anchored && self.anchor_start(kept, Some(slot)).is_some())
+        {
+            return kept;
+        }
+        let others = others.to_vec();
         let (anchored, loose): (Vec<_>, Vec<_>) = others
             .into_iter()
             .filter(|key| !taken.contains(key))
@@ -301,7 +309,7 @@ impl Store {
     /// Takes in what a frontend's log tells.
     pub(super) fn take_sign(&mut self, sign: &Sign, now_ns: u64) {
         self.counts.signs += 1;
-        let slot = sign.trace.map(|trace| self.trace_slot(trace));
+        let slot = sign.trace.map(|trace| self.traces.slot(trace));
         let known = self.by_rid.get(sign.request_id.as_str()).and_then(|keys| match slot {
             // The request of this very trace, if the trace is known to hold it.
             Some(slot) => {

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::rollup::Rollup;
+use super::traces::Traces;
 use super::{Map, Past, Request, Store, Tables, read};
 use crate::checks::{self, Answers};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::{RequestKey, RequestView};
 use crate::query::{self, Lazy, Query};
-use crate::store::trace::Trace;
 
 /// How many requests are asked at one refresh when their facts are enough.
 const SLICE: usize = 4_000;
@@ -35,12 +35,40 @@ pub struct Lens {
     until_ns: u64,
     rollup: Rollup,
     members: BTreeSet<RequestKey>,
-    /// Members by the time that the window goes by; only while there is one.
-    by_time: BTreeSet<(u64, RequestKey)>,
-    times: Map<RequestKey, u64>,
+    passing: Passing,
     /// Requests with this key and newer ones have been asked; `None` when all have.
     asked_from: Option<RequestKey>,
     held: Option<Held>,
+}
+
+/// Members by the time that the window goes by; only while there is one.
+#[derive(Default)]
+struct Passing {
+    by_time: BTreeSet<(u64, RequestKey)>,
+    times: Map<RequestKey, u64>,
+}
+
+impl Passing {
+    fn note(&mut self, key: RequestKey, facts: &Facts) {
+        if facts.end_ns.is_some() {
+            let time = time_of(facts);
+            self.times.insert(key, time);
+            self.by_time.insert((time, key));
+        }
+    }
+
+    fn forget(&mut self, key: RequestKey) {
+        if let Some(time) = self.times.remove(&key) {
+            self.by_time.remove(&(time, key));
+        }
+    }
+
+    /// Takes out the first that a window from this moment on has gone by.
+    fn pop_before(&mut self, from_ns: u64) -> Option<RequestKey> {
+        let (_, key) = self.by_time.first().copied().filter(|(time, _)| *time <= from_ns)?;
+        self.forget(key);
+        Some(key)
+    }
 }
 
 /// What a lens looks at while it is held: the requests there were, as they were.
@@ -165,7 +193,7 @@ impl Lens {
         key: RequestKey,
         was: Option<&Facts>,
         tables: &Tables,
-        traces: &[Box<Trace>],
+        traces: &Traces,
         request: &Request,
     ) {
         if let Some(held) = &mut self.held {
@@ -174,11 +202,24 @@ impl Lens {
             }
             return;
         }
-        if let Some(was) = was {
-            self.leave(key, was);
+        match was.filter(|_| self.members.contains(&key)) {
+            Some(was) if self.means(key, tables, traces, request) => {
+                self.rollup.change(was, &request.facts);
+                self.passing.forget(key);
+                if self.window_ns.is_some() {
+                    self.passing.note(key, &request.facts);
+                }
+            }
+            Some(was) => self.leave(key, was),
+            None if self.has_asked(key) => _ = self.ask(key, tables, traces, request),
+            None => {}
         }
-        if self.has_asked(key) {
-            _ = self.ask(key, tables, traces, request);
+    }
+
+    /// What the checks say of a request changed, its facts did not.
+    pub(super) fn answered(&mut self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) {
+        if self.query.needs_spans() {
+            self.change(key, Some(&request.facts), tables, traces, request);
         }
     }
 
@@ -193,38 +234,35 @@ impl Lens {
     fn drop_member(&mut self, key: RequestKey, facts: &Facts) {
         if self.members.remove(&key) {
             self.rollup.remove(facts);
-            if let Some(time) = self.times.remove(&key) {
-                self.by_time.remove(&(time, key));
-            }
+            self.passing.forget(key);
         }
     }
 
-    /// Whether the request is in the set now.
-    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &[Box<Trace>], request: &Request) -> bool {
-        let facts = match &self.held {
-            None => Some(&request.facts),
-            Some(held) => held.facts(key, request),
-        };
-        let Some(facts) = facts else { return false };
+    /// Whether window and filter mean a request.
+    fn means(&self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> bool {
+        let Some(facts) = facts_of(&self.held, key, request) else { return false };
         let until_ns = self.held.as_ref().map_or(u64::MAX, |held| held.past.until_ns());
-        let make = || {
-            let spans = read::spans_of(tables, traces, key, request, usize::MAX, until_ns);
-            Some(RequestView { key, facts, spans, records: request.records.iter().collect() })
-        };
-        let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_deref() };
-        let is_in = is_within(facts, self.window_ns, self.until_ns)
-            && self.query.matches(facts, &view)
-            && self.members.insert(key);
-        if is_in {
+        let make = || Some(read::view(tables, traces, key, request, facts, usize::MAX, until_ns));
+        let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_ref() };
+        is_within(facts, self.window_ns, self.until_ns) && self.query.matches(facts, &view)
+    }
+
+    /// Takes a request in if it is meant and not in already; says whether it did.
+    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> bool {
+        let is_in = self.means(key, tables, traces, request) && self.members.insert(key);
+        if let Some(facts) = facts_of(&self.held, key, request).filter(|_| is_in) {
             self.rollup.add(facts);
-            if self.window_ns.is_some() && facts.end_ns.is_some() {
-                let time = time_of(facts);
-                self.times.insert(key, time);
-                self.by_time.insert((time, key));
+            if self.window_ns.is_some() {
+                self.passing.note(key, facts);
             }
         }
         is_in
     }
+}
+
+/// The facts by which a request is seen: those of when the lens was held, while it is; `None` when it was not there.
+fn facts_of<'a>(held: &'a Option<Held>, key: RequestKey, request: &'a Request) -> Option<&'a Facts> {
+    held.as_ref().map_or(Some(&request.facts), |held| held.facts(key, request))
 }
 
 impl Store {
@@ -232,7 +270,7 @@ impl Store {
     pub fn matches(&self, query: &Query, key: RequestKey) -> bool {
         let Some(request) = self.resolve(key).and_then(|key| self.requests.get(&key)) else { return false };
         let view =
-            Asking { make: || self.request(key), view: OnceCell::new(), answers: request.asked.answers.as_deref() };
+            Asking { make: || self.request(key), view: OnceCell::new(), answers: request.asked.answers.as_ref() };
         query.matches(&request.facts, &view)
     }
 
@@ -332,10 +370,8 @@ impl Store {
         }
         if let Some(window_ns) = lens.window_ns {
             let from = lens.until_ns.saturating_sub(window_ns);
-            while let Some((time, key)) = lens.by_time.first().copied().filter(|(time, _)| *time <= from) {
-                lens.by_time.remove(&(time, key));
-                lens.times.remove(&key);
-                // While it is held its window stands still, and nothing comes here.
+            // While it is held its window stands still, and nothing comes here.
+            while let Some(key) = lens.passing.pop_before(from) {
                 if let (true, Some(request)) = (lens.members.remove(&key), requests.get(&key)) {
                     lens.rollup.remove(&request.facts);
                 }

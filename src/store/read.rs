@@ -6,6 +6,7 @@ use super::interner::NONE;
 use super::past::known_ns;
 use super::rows::{Row, Rows};
 use super::trace::Trace;
+use super::traces::Traces;
 use super::{Request, Store, Tables};
 use crate::lifecycle::body::{Body, Pieces};
 use crate::lifecycle::context::{Resource, Scope};
@@ -40,12 +41,7 @@ impl Store {
     pub fn request(&self, key: RequestKey) -> Option<RequestView<'_>> {
         let key = self.resolve(key)?;
         let request = self.requests.get(&key)?;
-        Some(RequestView {
-            key,
-            facts: &request.facts,
-            spans: spans_of(&self.tables, &self.traces, key, request, usize::MAX, u64::MAX),
-            records: request.records.iter().collect(),
-        })
+        Some(view(&self.tables, &self.traces, key, request, &request.facts, usize::MAX, u64::MAX))
     }
 
     /// The request that this key means now, after joins; `None` when it is gone.
@@ -73,7 +69,7 @@ impl Store {
     /// Spans held by name. Walks the store.
     pub fn spans_by_name(&self) -> BTreeMap<&str, u64> {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-        for trace in &self.traces {
+        for trace in self.traces.iter() {
             let rows = trace.rows();
             for at in trace.live(&rows) {
                 *counts.entry(rows[at].name).or_default() += 1;
@@ -93,11 +89,25 @@ impl Store {
     }
 }
 
+/// A request as it is read, by these facts, with `most` of its spans or about so many.
+pub(super) fn view<'a>(
+    tables: &'a Tables,
+    traces: &'a Traces,
+    key: RequestKey,
+    request: &'a Request,
+    facts: &'a Facts,
+    most: usize,
+    until_ns: u64,
+) -> RequestView<'a> {
+    let spans = if most == 0 { Vec::new() } else { spans_of(tables, traces, key, request, most, until_ns) };
+    RequestView { key, facts, spans, records: request.records.iter().collect() }
+}
+
 /// The spans of a request from all its traces, by start then id, with their parents found. Of more than `most` those
 /// that came first and those that tell of the request as a whole. Spans that became known after `until_ns` are left out.
 pub(super) fn spans_of<'a>(
     tables: &'a Tables,
-    traces: &'a [Box<Trace>],
+    traces: &'a Traces,
     key: RequestKey,
     request: &Request,
     most: usize,

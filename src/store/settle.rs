@@ -134,7 +134,7 @@ impl Store {
 }
 
 /// Brings what is accounted up to date with a trace.
-fn account(trace: &mut Trace, accounted: &mut usize) {
+pub(super) fn account(trace: &mut Trace, accounted: &mut usize) {
     let size = trace.size();
     *accounted = *accounted + size - trace.accounted;
     trace.accounted = size;

@@ -262,6 +262,25 @@ impl Trace {
         }
     }
 
+    /// Forgets what is needed to find and group its rows: they are about to go.
+    pub fn forget_all_but_rows(&mut self) {
+        self.index = None;
+        self.groups = Vec::new();
+        self.by_key = Vec::new();
+    }
+
+    /// Keeps the first `count` rows with their bodies.
+    pub fn truncate(&mut self, count: usize) {
+        let Some(first) = self.rows.get(count) else { return };
+        self.bodies.truncate(first.body as usize);
+        self.rows.truncate(count);
+        // What is left of a large one is made smaller where it is.
+        if self.rows.capacity() > count + count / 8 {
+            self.rows.shrink_to_fit();
+            self.bodies.shrink_to_fit();
+        }
+    }
+
     /// Makes room of the rows that are gone.
     pub fn sweep(&mut self) {
         if self.gone == 0 {

@@ -100,7 +100,7 @@ fn eviction_takes_whole_requests_gives_every_byte_back_and_spares_the_pinned_one
     store.refresh(300);
     assert_eq!((store.memory(), store.len(), store.spans().count()), (0, 0, 0));
     assert!(
-        store.by_trace.is_empty() && store.by_rid.is_empty() && store.aliases.is_empty() && store.in_flight.is_empty()
+        store.traces.is_empty() && store.by_rid.is_empty() && store.aliases.is_empty() && store.in_flight.is_empty()
     );
     assert_eq!(store.standing(), Standing::default());
 }
