@@ -219,9 +219,12 @@ impl Store {
     /// Gives records that [`Store::reconsider`] took back to the requests they are nearest to.
     pub(super) fn place_moved_records(&mut self) {
         for record in std::mem::take(&mut self.moved_records) {
-            if let Some(key) = self.request_of(&record)
-                && let Some(request) = self.requests.get_mut(&key)
-            {
+            // Its request may go by another id since its root has come; the record then stands for itself.
+            let key = match self.request_of(&record) {
+                Some(key) => key,
+                None => self.new_request(record.request_id.as_str().into(), self.arrived_ns),
+            };
+            if let Some(request) = self.requests.get_mut(&key) {
                 request.records.push(record);
                 self.touch_request(key);
             }

@@ -45,11 +45,10 @@ const NAMES: [(&str, KeyCode); 15] = [
 impl Key {
     /// Reads a name: `j`, `G`, `Enter`, `C-z`, `F1`.
     pub fn parse(name: &str) -> Option<Self> {
-        if let Some(rest) = name.strip_prefix("C-")
-            && !rest.is_empty()
-        {
-            return Some(Self { ctrl: true, ..Self::parse(rest)? });
-        }
+        let (ctrl, name) = match name.strip_prefix("C-") {
+            Some(rest) if !rest.is_empty() => (true, rest),
+            _ => (false, name),
+        };
         let code = NAMES.iter().find(|(known, _)| *known == name).map(|(_, code)| *code).or_else(|| {
             let mut chars = name.chars();
             match (chars.next(), chars.as_str()) {
@@ -58,7 +57,7 @@ impl Key {
                 _ => None,
             }
         })?;
-        Some(Self { code, ctrl: false, alt: false })
+        Some(Self { code, ctrl, alt: false })
     }
 
     /// The character it types, when it types one.
