@@ -58,6 +58,16 @@ impl Display for Report {
             records.duplicates,
             records.bad
         )?;
+        for (what, account) in self.accounts() {
+            writeln!(f, "account      {what}: {account}")?;
+        }
+        if input.requests_refused + input.requests_busy > 0 {
+            writeln!(
+                f,
+                "             requests: {} turned away, {} answered with busy",
+                input.requests_refused, input.requests_busy
+            )?;
+        }
         waits(f, "queue", &self.queue.recorded)?;
         if self.queue.recorded.spans > 0 {
             writeln!(

@@ -16,7 +16,7 @@ use crate::report::check::{Accepted, CheckReport, Expectation, Rules, catalogue}
 use crate::report::{InputSection, Report, export};
 use crate::settings;
 use crate::source::intake::{Bounds, channel};
-use crate::source::notices::Notices;
+use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::Endpoint;
 use crate::source::remote::Until;
 use crate::store::Store;
@@ -167,7 +167,11 @@ fn gather(
         store = Arc::into_inner(shared).ok_or("the store is still in use")?.into_inner();
         end_ns = now_ns();
         for noted in notices.list() {
-            input.bad_lines += noted.count;
+            if noted.notice.is_refusal() {
+                input.requests_refused += noted.count;
+            } else if noted.notice == Notice::Busy {
+                input.requests_busy += noted.count;
+            }
             notes.push(format!("{} × {}: {}", noted.count, noted.notice.label(), noted.latest));
         }
     }

@@ -60,6 +60,11 @@ impl Sink for Straight<'_> {
         }
     }
 
+    fn left_out(&mut self, words: String) {
+        self.input.bad_lines += 1;
+        self.problem(words);
+    }
+
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
         if self.said.is_some_and(|said| said.elapsed() >= SAY_AGAIN) {
             self.said = Some(Instant::now());
@@ -97,6 +102,11 @@ impl Sink for Beside<'_> {
         if self.problems <= TOLD {
             self.shared.report(|vitals| vitals.notices.push(words));
         }
+    }
+
+    fn left_out(&mut self, words: String) {
+        self.shared.report(|vitals| vitals.malformed += 1);
+        self.problem(words);
     }
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {

@@ -66,6 +66,11 @@ impl Store {
         })
     }
 
+    /// Records held, of requests and of none. Walks the store.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.requests.values().flat_map(|request| &request.records).chain(&self.moved_records).chain(&self.loose)
+    }
+
     /// Spans held by name. Walks the store.
     pub fn spans_by_name(&self) -> BTreeMap<&str, u64> {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();

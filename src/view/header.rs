@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use super::account::Account;
 use super::data::Data;
 use super::window::Window;
 use super::{Line, Piece, Tone, format};
@@ -100,7 +101,7 @@ pub struct Part {
     pub rank: u8,
     /// In full.
     pub long: Line,
-    /// When room is short.
+    /// When room is short; empty for what goes before others become short.
     pub short: Line,
     /// Whether it stands at the right end.
     pub right: bool,
@@ -245,6 +246,10 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
         let (long, short) = way_out(way);
         add(if way.trouble.is_some() { 2 } else { 5 }, long, short, false);
     }
+    if counts.spans_received > 0 {
+        let account = Account::of_spans(counts);
+        add(7, vec![Piece::dim(account.to_string())], Vec::new(), false);
+    }
     if !vitals.notices.is_empty() {
         let count = format::count(vitals.notices.len() as u64);
         let long = vec![Piece::new(format!("! {count}"), Tone::Warn), Piece::dim(" notices")];
@@ -344,16 +349,18 @@ fn way_out(way: &WayOut) -> (Line, Line) {
     }
 }
 
-/// Everything that came and is not there: evicted, refused, busy, unreadable. In full it says of what kind.
+/// Everything that came and is not there: evicted, refused, shed, unreadable; and how often a sender was told to come
+/// again, which loses nothing by itself. In full it says of what kind.
 fn lost(vitals: &Vitals, counts: &Counts) -> (Line, Line) {
     let kinds = [
         ("evicted", counts.spans_evicted + counts.records_evicted),
         ("refused", counts.spans_refused),
-        ("busy", vitals.busy),
+        ("shed", counts.spans_shed),
         ("unreadable", vitals.malformed + counts.records_bad),
+        ("busy", vitals.busy),
     ];
-    let total: u64 = kinds.iter().map(|(_, count)| count).sum();
-    let tone = if total > 0 { Tone::Warn } else { Tone::Plain };
+    let total = kinds.iter().map(|(_, count)| count).sum::<u64>() - vitals.busy;
+    let tone = if total + vitals.busy > 0 { Tone::Warn } else { Tone::Plain };
     let short = vec![Piece::dim("lost "), Piece::new(format::short_count(total), tone)];
     let mut long = vec![Piece::dim("lost "), Piece::new(format::count(total), tone)];
     let said: Vec<String> =

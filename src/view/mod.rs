@@ -4,6 +4,7 @@
 //! form of numbers. Keeps out: terminal types, colours, keys (`tui`), and how facts come about (`lifecycle`, `store`).
 //! A view model costs what the screen shows, not what the store holds.
 
+pub mod account;
 pub mod checks;
 pub mod data;
 pub mod filter;

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod mutate;
 pub mod terminal;
 
 use std::io::{Read, Write};

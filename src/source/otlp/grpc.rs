@@ -63,6 +63,9 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
             let exported = async {
                 // Its room is held until the answer, and so is the room for what it inflates to.
                 let whole = shared.room.whole(body, shared.max_message.saturating_add(FRAME)).await?;
+                if has_more(&whole.bytes) {
+                    return Err(Broken::Early("another one follows it, where an export is one message".into()));
+                }
                 let making = match whole.bytes.first() {
                     None | Some(0) => None,
                     Some(_) => Some(shared.room.making(shared.max_message).await?),
@@ -96,6 +99,13 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
         note(&shared, status);
     }
     response.map(Body::new)
+}
+
+/// Whether something follows the first message of a body. It would be taken by nobody and told to nobody.
+fn has_more(body: &[u8]) -> bool {
+    let Some((head, rest)) = body.split_first_chunk::<FRAME>() else { return false };
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+    usize::try_from(length).is_ok_and(|length| rest.len() > length)
 }
 
 /// Whether a request is gRPC.

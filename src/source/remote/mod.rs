@@ -167,11 +167,14 @@ pub trait Sink {
     /// Takes a payload and tells what became of it.
     ///
     /// # Errors
-    /// [`Refusal::Malformed`] is told as a problem; any other refusal ends reading.
+    /// [`Refusal::Malformed`] is told as left out; any other refusal ends reading.
     fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal>;
 
-    /// Is told of something that could not be read, or not now.
+    /// Is told of something worth knowing, such as that the store is away.
     fn problem(&mut self, words: String);
+
+    /// Is told of something that is left out for good.
+    fn left_out(&mut self, words: String);
 
     /// Is told how far reading has come, after every page and every look for news; may end it.
     fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
@@ -366,7 +369,7 @@ impl Reading<'_> {
                 }
                 Err(End::Failed(failure @ Failure::TooLarge(_))) => {
                     let what = failure.sentence(self.settings.kind, &self.settings.base);
-                    self.sink.problem(format!("{what}: what began at {} is left out", moment(at)));
+                    self.sink.left_out(format!("{what}: what began at {} is left out", moment(at)));
                     at = ask.to_ns;
                     continue;
                 }
@@ -381,7 +384,7 @@ impl Reading<'_> {
                 continue;
             }
             if answer.full {
-                self.sink.problem(format!("more than {limit} traces began at {}: the rest is left out", moment(at)));
+                self.sink.left_out(format!("more than {limit} traces began at {}: the rest is left out", moment(at)));
             }
             let traces = self.deliver(answer)?;
             if traces.len() * 4 < page {
@@ -410,13 +413,13 @@ impl Reading<'_> {
     fn deliver(&mut self, page: Page) -> Result<HashSet<TraceId>, End> {
         let mut traces = HashSet::new();
         for problem in page.problems {
-            self.sink.problem(problem);
+            self.sink.left_out(problem);
         }
         for request in page.requests {
             let news = match self.seen.news(request, (self.clock)()) {
                 Ok(news) => news,
                 Err(reason) => {
-                    self.sink.problem(reason);
+                    self.sink.left_out(reason);
                     continue;
                 }
             };
@@ -426,7 +429,7 @@ impl Reading<'_> {
             self.progress.bytes += request.len() as u64;
             match self.sink.payload(Payload::otlp(Signal::Traces, request)) {
                 Ok(_) => {}
-                Err(Refusal::Malformed(reason)) => self.sink.problem(reason),
+                Err(Refusal::Malformed(reason)) => self.sink.left_out(reason),
                 Err(Refusal::Busy | Refusal::Closed) => return Err(End::Stopped),
             }
         }

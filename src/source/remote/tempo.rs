@@ -81,10 +81,13 @@ impl Tempo {
         let (start, end) = (ask.from_ns / 1_000_000_000, ask.to_ns.div_ceil(1_000_000_000));
         let (start, end, limit) = (start.to_string(), end.to_string(), ask.limit.to_string());
         let parameters = [("q", query.as_str()), ("start", &start), ("end", &end), ("limit", &limit), ("spss", "1")];
-        let ids = found(client, &parameters).await?;
-        let mut page = Page { full: ids.len() >= ask.limit, ..Page::default() };
+        let (ids, unreadable) = found(client, &parameters).await?;
+        let mut page = Page { full: ids.len() + unreadable >= ask.limit, ..Page::default() };
         if page.full && !ask.last {
             return Ok(page);
+        }
+        if unreadable > 0 {
+            page.problems.push(format!("Tempo found {unreadable} traces by ids that are none: they are left out"));
         }
         for some in ids.chunks(ABREAST) {
             let mut fetching = JoinSet::new();
@@ -126,7 +129,8 @@ impl Tempo {
     }
 }
 
-async fn found(client: &Client, parameters: &[(&str, &str)]) -> Result<Vec<TraceId>, Failure> {
+/// The traces found, and how many there are whose ids cannot be read.
+async fn found(client: &Client, parameters: &[(&str, &str)]) -> Result<(Vec<TraceId>, usize), Failure> {
     let reply = client.get(SEARCH, parameters, "application/json").await?;
     let Ok(found) = serde_json::from_slice::<Found>(&reply.body) else {
         return Err(Failure::WrongApi(reply.told(SEARCH)));
@@ -136,7 +140,10 @@ async fn found(client: &Client, parameters: &[(&str, &str)]) -> Result<Vec<Trace
     }
     // Leading zeros are left out there.
     let id = |trace: Trace| TraceId::from_hex(&format!("{:0>32}", trace.id));
-    Ok(found.traces.into_iter().filter_map(id).collect())
+    let all = found.traces.len();
+    let ids: Vec<TraceId> = found.traces.into_iter().filter_map(id).collect();
+    let unreadable = all - ids.len();
+    Ok((ids, unreadable))
 }
 
 /// `None` for "not found", which an unknown path is, too.

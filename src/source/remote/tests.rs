@@ -139,6 +139,10 @@ impl Sink for Taken {
         Ok(Receipt::of(&batch))
     }
 
+    fn left_out(&mut self, words: String) {
+        self.problem(words);
+    }
+
     fn problem(&mut self, words: String) {
         self.problems.push(words);
     }

@@ -1,5 +1,6 @@
 //! Journeys: keys are typed and frames looked at, without a terminal and without a clock.
 
+mod chaos;
 mod fingers;
 mod list;
 mod looks;

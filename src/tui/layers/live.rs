@@ -21,6 +21,7 @@ use crate::tui::action::{Action, Place};
 use crate::tui::mouse::{Gesture, Pointer};
 use crate::tui::panes::{header, outcomes, requests};
 use crate::tui::theme::Theme;
+use crate::view::account::Account;
 use crate::view::checks::flag;
 use crate::view::format;
 use crate::view::index::{Index, Sort};
@@ -65,6 +66,17 @@ const EXPORTED: usize = 500;
 const CATCH_UP: Duration = Duration::from_millis(250);
 /// When a new filter is asked of further requests: with the next frame.
 const ASK_ON: Duration = Duration::from_millis(33);
+
+/// What became of all that came, then what is worth telling.
+fn notices(scene: &Scene<'_>) -> String {
+    let counts = scene.data.counts();
+    let mut text = format!("spans: {}\nrecords: {}\n", Account::of_spans(counts), Account::of_records(counts));
+    for notice in &scene.vitals.notices {
+        text.push('\n');
+        text.push_str(notice);
+    }
+    text
+}
 
 /// Where the parts of the screen are.
 struct Areas {
@@ -230,8 +242,7 @@ impl Live {
             Action::Copy => return self.copy(scene, false),
             Action::CopyTrace => return self.copy(scene, true),
             Action::Notices => {
-                let text = scene.vitals.notices.join("\n");
-                let text = if text.is_empty() { "nothing to tell".to_owned() } else { text };
+                let text = notices(scene);
                 return vec![Command::Push(Box::new(Reader::new(Whole { title: "Notices".into(), text })))];
             }
             Action::Help => return vec![Command::Push(Box::new(Help::new(Place::Live)))],

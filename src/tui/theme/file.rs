@@ -17,6 +17,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::names;
+use crate::lifecycle::text::scrub;
 use crate::query::meant;
 
 /// Warnings kept for one file; a file of nothing but mistakes needs no more.
@@ -94,7 +95,9 @@ impl Reader<'_> {
 
     fn warn(&mut self, at: usize, what: impl std::fmt::Display) {
         if self.warnings.len() < WARNINGS {
-            self.warnings.push((self.line(at), what.to_string()));
+            // It quotes the file.
+            let what = scrub(what.to_string().as_bytes()).into_owned();
+            self.warnings.push((self.line(at), what));
         }
     }
 
@@ -176,7 +179,10 @@ impl File {
         let mut file = Self::default();
         for (key, value) in table.get_ref() {
             match (key.get_ref().as_ref(), value.get_ref()) {
-                ("about", _) => file.about = reader.text("about", value).unwrap_or_default(),
+                ("about", _) => {
+                    let about = reader.text("about", value).unwrap_or_default();
+                    file.about = scrub(about.as_bytes()).into_owned();
+                }
                 ("inherits", _) => file.inherits = reader.text("inherits", value),
                 ("palette", DeValue::Table(table)) => file.palette = reader.palette(table),
                 ("roles", DeValue::Table(table)) => file.roles = reader.roles(table),
