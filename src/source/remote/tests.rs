@@ -62,7 +62,10 @@ impl Fake {
     }
 }
 
-fn serve(stream: TcpStream, log: &Mutex<Vec<String>>, answer: &dyn Fn(&str, &[(String, String)]) -> Answer) {
+/// Answers a path with its query.
+type Answering = dyn Fn(&str, &[(String, String)]) -> Answer;
+
+fn serve(stream: TcpStream, log: &Mutex<Vec<String>>, answer: &Answering) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     loop {
