@@ -18,6 +18,7 @@ use crate::source::remote::{self, Until};
 use crate::store::Store;
 use crate::tui::{self, RunArgs, Setup, Shared};
 use crate::view::header::{Guard, Listener, Vitals};
+use crate::view::link::TraceUrl;
 
 /// Runs the dashboard on files, or on what arrives.
 pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
@@ -34,7 +35,8 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     } else {
         None
     };
-    let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
+    let trace_url = settings::trace_url(&args.look, from.as_ref())?;
+    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), trace_url)?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
     if let Some(from) = from {
@@ -51,6 +53,7 @@ pub(super) struct Stage {
     notices: Notices,
     intake: Intake,
     setup: Setup,
+    trace_url: Option<TraceUrl>,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -79,7 +82,12 @@ impl Drop for Serving {
 }
 
 impl Stage {
-    pub(super) fn new(keep: &cli::Keep, look: &cli::Look, bound: Option<&Bound>) -> Result<Self, String> {
+    pub(super) fn new(
+        keep: &cli::Keep,
+        look: &cli::Look,
+        bound: Option<&Bound>,
+        trace_url: Option<TraceUrl>,
+    ) -> Result<Self, String> {
         let setup = settings::setup(look, |name| std::env::var(name).ok())?;
         let listeners = bound.map_or_else(Vec::new, |bound| {
             let of =
@@ -111,7 +119,7 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, setup })
+        Ok(Self { shared, notices, intake, setup, trace_url })
     }
 
     /// Serves an endpoint that is bound.
@@ -151,7 +159,7 @@ impl Stage {
 
     /// Shows the screen until it ends.
     pub(super) fn show(self) -> Result<Ended, String> {
-        let args = RunArgs { shared: self.shared, setup: self.setup, clock: &now_ns };
+        let args = RunArgs { shared: self.shared, setup: self.setup, trace_url: self.trace_url, clock: &now_ns };
         let reason = tui::run(args).map_err(|error| error.to_string())?;
         Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
     }

@@ -24,6 +24,7 @@ use crate::store::Limits;
 use crate::tui::Setup;
 use crate::tui::theme::{Depth, Signs, Themes};
 use crate::view::filter::Filter;
+use crate::view::link::{PLACE, TraceUrl};
 use crate::view::window::Window;
 
 pub use resolve::{Refusal, default_file, resolve, usual_file};
@@ -140,6 +141,19 @@ pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<
     }
     let limits = remote::Limits::default();
     Ok(Some(remote::Settings { kind, base, headers, search, since_ns, until, limits }))
+}
+
+/// Where traces are shown by their store: as said, or by the Jaeger that is read.
+///
+/// # Errors
+/// A template that is none.
+pub fn trace_url(look: &cli::Look, from: Option<&remote::Settings>) -> Result<Option<TraceUrl>, String> {
+    let template = match (&look.trace_url, from) {
+        (Some(template), _) => template.clone(),
+        (None, Some(remote::Settings { kind: remote::Kind::Jaeger, base, .. })) => format!("{base}/trace/{PLACE}"),
+        (None, _) => return Ok(None),
+    };
+    TraceUrl::parse(&template).map(Some).map_err(|error| format!("--trace-url: {error}"))
 }
 
 /// Reads a time before now (`1h`) or a moment (RFC 3339), as nanoseconds since the epoch.

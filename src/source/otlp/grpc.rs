@@ -134,6 +134,7 @@ fn note(shared: &Shared, status: &Status) {
 fn compressions() -> EnabledCompressionEncodings {
     let mut enabled = EnabledCompressionEncodings::default();
     enabled.enable(CompressionEncoding::Gzip);
+    enabled.enable(CompressionEncoding::Deflate);
     enabled.enable(CompressionEncoding::Zstd);
     enabled
 }

@@ -25,6 +25,7 @@ use crate::lifecycle::request::RequestKey;
 use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
 use crate::view::header::{Meter, Pace, Vitals, header};
+use crate::view::link::TraceUrl;
 
 pub use contract::{Event, ExitReason, Host, Hub, Look, Setup};
 pub use run::MAX_FPS;
@@ -80,6 +81,13 @@ impl<'a> App<'a> {
             requests: Vec::from_iter(mouse.then_some(Request::Mouse(true))),
             hand: Hand::default(),
         }
+    }
+
+    /// With links to traces in their store.
+    #[must_use]
+    pub fn linking(mut self, trace_url: Option<TraceUrl>) -> Self {
+        self.env.trace_url = trace_url;
+        self
     }
 
     fn pin(&self) -> Option<RequestKey> {
