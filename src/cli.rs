@@ -2,15 +2,25 @@
 //!
 //! Owns: names, values and their help. Keeps out: what they lead to (`settings` resolves, `main` acts).
 
+mod check;
+mod look;
+mod own;
+mod units;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{BoolishValueParser, PossibleValue, PossibleValuesParser};
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::units::duration;
+use self::units::size;
 use crate::demo::fault::Kind;
 use crate::source::replay::Speed;
-use crate::tui::keymap::Keymap;
+
+pub use self::check::{CatalogueFormat, Check, CheckFormat, Checks};
+pub use self::look::{Colours, Look, Window};
+pub use self::own::{Completions, Config, Keys, KeysFormat, Man};
 
 /// The version, and the commit where it is known (build.rs).
 pub const VERSION: &str = env!("REQTOP_VERSION");
@@ -210,124 +220,6 @@ pub struct Keep {
     pub lost_after: Option<Duration>,
 }
 
-/// How it looks.
-#[derive(Args, Debug, Default, Clone)]
-pub struct Look {
-    /// The theme, by the name that `reqtop themes` lists or by the path of its file.
-    #[arg(long, value_name = "NAME|PATH", env = "REQTOP_THEME", default_value = "terminal")]
-    pub theme: Option<String>,
-    /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
-    #[arg(
-        long, env = "REQTOP_ASCII", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
-        default_value = "false", default_missing_value = "true", value_parser = BoolishValueParser::new()
-    )]
-    pub ascii: bool,
-    /// Listen to the mouse: click, wheel, double click, drag over a plot of time. Most terminals then select text with
-    /// Shift.
-    #[arg(
-        long, env = "REQTOP_MOUSE", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
-        default_value = "false", default_missing_value = "true", value_parser = BoolishValueParser::new()
-    )]
-    pub mouse: bool,
-    /// How many colours the terminal has.
-    #[arg(long, value_name = "HOW MANY", env = "REQTOP_COLOURS", aliases = ["colors", "colour", "color"], value_enum, default_value_t = Colours::Auto)]
-    pub colours: Colours,
-    /// Show only requests that match this filter at first.
-    #[arg(long, value_name = "EXPR", env = "REQTOP_FILTER")]
-    pub filter: Option<String>,
-    /// Link traces to where their store shows them, as in http://jaeger:16686/trace/{trace_id} [default with --from
-    /// jaeger: there]
-    #[arg(long, value_name = "TEMPLATE", env = "REQTOP_TRACE_URL")]
-    pub trace_url: Option<String>,
-    /// How far panes and list look back at first.
-    #[arg(long, value_name = "TIME", env = "REQTOP_WINDOW", value_enum, default_value_t = Window::All)]
-    pub window: Window,
-    /// Which key does what; from the settings file alone.
-    #[arg(skip)]
-    pub keys: Keymap,
-}
-
-/// How many colours the terminal has.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Colours {
-    /// As NO_COLOR, COLORTERM and TERM say.
-    #[default]
-    Auto,
-    /// None: weight alone.
-    None,
-    /// The terminal's own sixteen.
-    #[value(name = "16")]
-    Sixteen,
-    /// The 256 of xterm.
-    #[value(name = "256")]
-    Indexed,
-    /// All 16 million.
-    All,
-}
-
-/// How far back the screen looks.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Window {
-    /// Ten seconds.
-    #[value(name = "10s")]
-    TenSeconds,
-    /// A minute.
-    #[value(name = "1m")]
-    Minute,
-    /// Five minutes.
-    #[value(name = "5m")]
-    FiveMinutes,
-    /// Everything held.
-    #[default]
-    All,
-}
-
-/// Options of `reqtop config`: those of the dashboard, to see what they come to.
-#[derive(Args, Debug)]
-pub struct Config {
-    /// Print a settings file with every setting and its default, commented.
-    #[arg(long)]
-    pub default: bool,
-    /// The dashboard.
-    #[command(flatten)]
-    pub dashboard: Dashboard,
-    /// What the settings come to; known once they are resolved.
-    #[arg(skip)]
-    pub shown: String,
-}
-
-/// Options of `reqtop completions`.
-#[derive(Args, Debug)]
-pub struct Completions {
-    /// For which shell.
-    pub shell: clap_complete::Shell,
-}
-
-/// Options of `reqtop man`.
-#[derive(Args, Debug)]
-pub struct Man {
-    /// Write reqtop.1 and a page for each command into this folder instead.
-    #[arg(long, value_name = "FOLDER")]
-    pub dir: Option<PathBuf>,
-}
-
-/// Options of `reqtop keys`.
-#[derive(Args, Debug)]
-pub struct Keys {
-    /// How to print.
-    #[arg(long, value_enum, default_value_t = KeysFormat::Text)]
-    pub format: KeysFormat,
-}
-
-/// Forms of `reqtop keys`.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeysFormat {
-    /// For people.
-    Text,
-    /// A Markdown table.
-    Markdown,
-}
-
 /// Where a headless command's output goes.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Out {
@@ -357,76 +249,6 @@ pub struct Report {
     /// Count only requests that ended within this time before the last moment of the data, or have not ended.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub window: Option<Duration>,
-}
-
-/// Options of `reqtop check`.
-#[derive(Args, Debug)]
-pub struct Check {
-    /// Where the data comes from.
-    #[command(flatten)]
-    pub input: Input,
-    /// Where to write.
-    #[command(flatten)]
-    pub out: Out,
-    /// How to print.
-    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
-    pub format: CheckFormat,
-    /// The same as `--format json` (schema `reqtop.check.v1`).
-    #[arg(long)]
-    pub json: bool,
-    /// How many requests must match a filter: EXPR, EXPR>=N, EXPR<=N or EXPR==N; at least one when not said.
-    #[arg(long, value_name = "EXPR")]
-    pub expect: Vec<String>,
-    /// Only these checks or families (`queue`, `queue.reason`), separated by commas.
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
-    pub only: Vec<String>,
-    /// Not these checks or families.
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
-    pub skip: Vec<String>,
-    /// Warnings fail too.
-    #[arg(long)]
-    pub strict: bool,
-    /// Accepted violations: a line each, `check.id` or `check.id part of the sentence`.
-    #[arg(long, value_name = "FILE")]
-    pub baseline: Option<PathBuf>,
-    /// Compare with AIPerf's profile_export.jsonl (and phase_manifest.json beside it).
-    #[arg(long, value_name = "FILE")]
-    pub aiperf: Option<PathBuf>,
-    /// Compare with a small JSON ledger of another load generator.
-    #[arg(long, value_name = "FILE")]
-    pub load: Option<PathBuf>,
-}
-
-/// Forms of `reqtop check`.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckFormat {
-    /// For people.
-    Text,
-    /// Schema `reqtop.check.v1`.
-    Json,
-    /// JUnit XML.
-    Junit,
-    /// GitHub workflow annotations.
-    Github,
-}
-
-/// Options of `reqtop checks`.
-#[derive(Args, Debug)]
-pub struct Checks {
-    /// How to print.
-    #[arg(long, value_enum, default_value_t = CatalogueFormat::Text)]
-    pub format: CatalogueFormat,
-}
-
-/// Forms of `reqtop checks`.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CatalogueFormat {
-    /// For people.
-    Text,
-    /// JSON.
-    Json,
-    /// A Markdown table.
-    Markdown,
 }
 
 /// Options of `reqtop export`.
@@ -562,37 +384,6 @@ fn faults() -> PossibleValuesParser {
     )
 }
 
-/// Reads `512MiB`, `64k`, `1048576`.
-fn size(text: &str) -> Result<usize, String> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| format!("expected a size such as 512MiB, found {text:?}"))?;
-    let unit = match text[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1u64,
-        "k" | "kb" | "kib" => 1 << 10,
-        "m" | "mb" | "mib" => 1 << 20,
-        "g" | "gb" | "gib" => 1 << 30,
-        other => return Err(format!("expected B, KiB, MiB or GiB, found {other:?}")),
-    };
-    Ok((number * unit as f64) as usize)
-}
-
-/// Reads `90s`, `1.5m`, `500ms`; a bare number is seconds.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| format!("expected a time such as 60s, found {text:?}"))?;
-    let seconds = match text[digits..].trim() {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86400.0,
-        other => return Err(format!("expected ms, s, m, h or d, found {other:?}")),
-    };
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -621,16 +412,5 @@ mod tests {
         assert!(Cli::try_parse_from(["reqtop", "demo", "--fault", "gremlins"]).is_err());
         let help = Cli::command().find_subcommand_mut("demo").map(|demo| demo.render_long_help().to_string());
         assert!(Kind::all().all(|kind| help.as_ref().is_some_and(|help| help.contains(kind.name))));
-    }
-
-    #[test]
-    fn sizes_and_times_are_read_with_their_units() {
-        assert_eq!((size("512MiB"), size("64k"), size("1.5 gib")), (Ok(512 << 20), Ok(64 << 10), Ok(3 << 29)));
-        assert!(size("lots").is_err() && size("5 parsecs").is_err());
-        assert_eq!(
-            (duration("500ms"), duration("2"), duration("1.5m")),
-            (Ok(Duration::from_millis(500)), Ok(Duration::from_secs(2)), Ok(Duration::from_secs(90)))
-        );
-        assert!(duration("-1s").is_err() && duration("1 fortnight").is_err());
     }
 }

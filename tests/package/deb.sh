@@ -15,6 +15,7 @@ root="$(mktemp -d)"
 trap 'rm -rf "$root"' EXIT
 
 install -Dm755 "$binary" "$root/usr/bin/reqtop"
+if command -v strip >/dev/null; then strip --strip-unneeded "$root/usr/bin/reqtop"; fi
 "$binary" man --dir "$root/usr/share/man/man1"
 gzip -9n "$root"/usr/share/man/man1/*.1
 mkdir -p "$root"/usr/share/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}

@@ -116,6 +116,16 @@ fn dragging_over_a_plot_of_time_filters_for_that_time() {
     assert!(!marked.contains("filter ▸"), "nothing is asked before the button is up");
     let done = paws.mouse(MouseEventKind::Up(LEFT), (left + 35, y));
     assert!(done.contains("filter ▸") && done.contains("queue.entered:"), "{done}");
+    // On the first screen too, also when the button goes up somewhere else.
+    paws.key("Esc");
+    paws.key("Backspace");
+    let screen = paws.key("Esc");
+    assert!(!screen.contains("filter ▸"), "{screen}");
+    let (left, axis) = find(&screen, "└");
+    paws.mouse(MouseEventKind::Down(LEFT), (left + 10, axis - 1));
+    paws.mouse(MouseEventKind::Drag(LEFT), (left + 30, axis - 1));
+    let elsewhere = paws.mouse(MouseEventKind::Up(LEFT), (3, 39));
+    assert!(elsewhere.contains("queue.entered:"), "{elsewhere}");
     let text = done.split("queue.entered:").nth(1).unwrap().split([')', ' ', '\n']).next().unwrap().to_owned();
     let (from_ms, to_ms) = text.split_once("..<").unwrap();
     let wide = to_ms.parse::<u64>().unwrap() - from_ms.parse::<u64>().unwrap();

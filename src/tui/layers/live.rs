@@ -300,13 +300,16 @@ impl Layer for Live {
 
     fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
         let areas = areas(scene.area, self.focus);
+        if matches!(pointer.gesture, Gesture::Drag | Gesture::Release) {
+            let Some(seat) = self.seats.iter_mut().find(|seat| seat.is_marking()) else { return Vec::new() };
+            return seat.point(pointer, scene.env.filter.text()).map(Command::Filter).into_iter().collect();
+        }
         if let Some((at, _)) = areas.panes.iter().find(|(_, area)| area.contains(pointer.at)) {
             let seat = &mut self.seats[*at];
             match pointer.gesture {
                 Gesture::WheelUp => seat.go(Action::Up),
                 Gesture::WheelDown => seat.go(Action::Down),
-                Gesture::Press | Gesture::Double => self.focus = Focus::Pane(seat.id()),
-                Gesture::Drag | Gesture::Release => {}
+                _ => self.focus = Focus::Pane(seat.id()),
             }
             return seat.point(pointer, scene.env.filter.text()).map(Command::Filter).into_iter().collect();
         }

@@ -132,6 +132,11 @@ impl Seat {
         None
     }
 
+    /// Whether a stretch is being marked: then the mouse belongs to this pane wherever it goes.
+    pub fn is_marking(&self) -> bool {
+        self.drag.is_some()
+    }
+
     fn spot_at(&self, at: Position) -> Option<Spot> {
         blocks::spot_at(&self.pane, self.area, self.cursor().map(|(spot, _)| spot), at)
     }
