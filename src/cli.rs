@@ -36,6 +36,9 @@ pub enum Command {
     Check(Check),
     /// Print the catalogue of checks.
     Checks(Checks),
+    /// List the themes, where each comes from and what is odd about it; own ones are files in
+    /// ~/.config/reqtop/themes.
+    Themes,
     /// Run the dashboard on a simulated cluster that exports to it over loopback.
     Demo(Demo),
 }
@@ -104,6 +107,9 @@ pub struct FromStore {
         help_heading = "Trace store"
     )]
     pub from_header: Vec<String>,
+    /// The authority that the store's https certificate must come from (PEM) [default: those of the system]
+    #[arg(long, value_name = "FILE", env = "REQTOP_FROM_CA", requires = "from", help_heading = "Trace store")]
+    pub from_ca: Option<PathBuf>,
 }
 
 /// Where to listen.
@@ -122,6 +128,30 @@ pub struct Listen {
     /// Let pages of this origin export over HTTP (CORS); may be given more than once.
     #[arg(long, value_name = "ORIGIN", env = "REQTOP_ALLOW_ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
+    /// Connections that may be open at once; beyond, those idle longest are let go [default: 2048]
+    #[arg(long, value_name = "N", env = "REQTOP_MAX_CONNECTIONS")]
+    pub max_connections: Option<usize>,
+    /// Who may send.
+    #[command(flatten)]
+    pub guard: Guard,
+}
+
+/// Who may send.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Guard {
+    /// Take only what comes with `authorization: Bearer TOKEN`, the TOKEN being the only line of this file. REQTOP_TOKEN
+    /// may hold it instead.
+    #[arg(long, value_name = "FILE", env = "REQTOP_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Speak TLS, on both ports, with this certificate (PEM; followed by those between it and its authority).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_CERT")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM, without a passphrase).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
+    /// Take only senders with a certificate of this authority (PEM).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_CLIENT_CA")]
+    pub tls_client_ca: Option<PathBuf>,
 }
 
 /// What to keep.
@@ -138,8 +168,8 @@ pub struct Keep {
 /// How it looks.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Look {
-    /// The theme: `terminal` or `light`.
-    #[arg(long, value_name = "NAME", env = "REQTOP_THEME", default_value = "terminal")]
+    /// The theme, by the name that `reqtop themes` lists or by the path of its file.
+    #[arg(long, value_name = "NAME|PATH", env = "REQTOP_THEME", default_value = "terminal")]
     pub theme: Option<String>,
     /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
     #[arg(long, env = "REQTOP_ASCII")]

@@ -2,7 +2,10 @@
 //!
 //! Owns: turning words into the settings of each part, and the sentences when they are wrong. Keeps out: acting on them.
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+use etcetera::BaseStrategy;
 
 use crate::cli;
 use crate::demo;
@@ -15,11 +18,11 @@ use crate::source::remote::{self, Until};
 use crate::store::Limits;
 use crate::view::link::{PLACE, TraceUrl};
 
-/// Where to listen.
+/// Where to listen, and to whom. `now` is the time since the Unix epoch, to tell an expired certificate.
 ///
 /// # Errors
-/// An address that is none.
-pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2]) -> Result<otlp::Settings, String> {
+/// An address that is none; a token or TLS file that cannot be used.
+pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2], now: Duration) -> Result<otlp::Settings, String> {
     let address = |text: &Option<String>, option: &str, default| match text {
         Some(text) => text.parse().map_err(|error| format!("{option}: {error}")),
         None => Ok(default),
@@ -29,7 +32,38 @@ pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2]) -> Result<otl
         http: address(&listen.http, "--http", default[1])?,
         max_message: listen.max_message.unwrap_or(otlp::MAX_MESSAGE),
         origins: listen.allow_origin.clone(),
+        token: token(&listen.guard)?,
+        tls: tls(&listen.guard, now)?,
+        max_connections: listen.max_connections.unwrap_or(otlp::MAX_CONNECTIONS),
     })
+}
+
+/// The variable that may hold the token. There is no option for it: others can read a command line.
+const TOKEN: &str = "REQTOP_TOKEN";
+
+/// The token that senders must show.
+///
+/// # Errors
+/// One that was given and cannot be used; never says it.
+pub fn token(guard: &cli::Guard) -> Result<Option<otlp::Token>, String> {
+    if let Some(path) = &guard.token_file {
+        return otlp::Token::from_file(path).map(Some).map_err(|error| format!("--token-file {error}"));
+    }
+    let Some(secret) = std::env::var_os(TOKEN) else { return Ok(None) };
+    let token = otlp::Token::new(secret.as_encoded_bytes());
+    token.map(Some).map_err(|error| format!("{TOKEN}: {error}; unset it to let everybody send"))
+}
+
+fn tls(guard: &cli::Guard, now: Duration) -> Result<Option<otlp::Tls>, String> {
+    let (certificate, key) = match (&guard.tls_cert, &guard.tls_key) {
+        (None, None) if guard.tls_client_ca.is_none() => return Ok(None),
+        (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
+        (Some(_), None) => return Err("--tls-cert needs --tls-key with the certificate's key".into()),
+        (None, Some(_)) => return Err("--tls-key needs --tls-cert with its certificate".into()),
+        (None, None) => return Err("--tls-client-ca needs --tls-cert and --tls-key".into()),
+    };
+    let files = otlp::Files { certificate, key, client_ca: guard.tls_client_ca.clone() };
+    otlp::Tls::load(&files, now).map(Some)
 }
 
 /// The ports that OTLP names, on both loopbacks.
@@ -94,7 +128,7 @@ pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<
         headers.append(name, value);
     }
     let limits = remote::Limits::default();
-    Ok(Some(remote::Settings { kind, base, headers, search, since_ns, until, limits }))
+    Ok(Some(remote::Settings { kind, base, headers, authority: from.from_ca.clone(), search, since_ns, until, limits }))
 }
 
 /// Where traces are shown by their store: as said, or by the Jaeger that is read.
@@ -161,6 +195,16 @@ fn faults(names: &[String], mode: Mode, aggregated: bool) -> Result<Vec<&'static
     Ok(kinds)
 }
 
+/// The folder of the user's own settings, by the rules of the system (`$XDG_CONFIG_HOME`, else `~/.config`).
+pub fn folder() -> Option<PathBuf> {
+    etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("reqtop"))
+}
+
+/// The folder of the user's own themes.
+pub fn themes_folder() -> Option<PathBuf> {
+    folder().map(|folder| folder.join("themes"))
+}
+
 /// A filter of the command line.
 ///
 /// # Errors
@@ -206,7 +250,7 @@ mod tests {
         assert!(!format!("{tempo:?}").contains("hush"));
         for (words, word) in [
             (&["--from", "zipkin", url][..], "jaeger or tempo"),
-            (&["--from", "jaeger", "https://x"], "plain http"),
+            (&["--from", "jaeger", "ftp://x"], "scheme"),
             (&["--from", "jaeger", url, "--attribute", "a=b"], "--filter"),
             (&["--from", "tempo", url, "--attribute", "a"], "KEY=VALUE"),
             (&["--from", "tempo", url, "--since", "yesterday"], "--since: expected a time"),

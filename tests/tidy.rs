@@ -73,7 +73,9 @@ fn code(path: &Path) -> String {
 }
 
 fn is_test(path: &str) -> bool {
-    ["tests.rs", "fixture.rs", "journeys.rs"].iter().any(|name| path.ends_with(name)) || path.contains("/tests/")
+    ["tests.rs", "fixture.rs", "journeys.rs"].iter().any(|name| path.ends_with(name))
+        || path.contains("/tests/")
+        || path.contains("/journeys/")
 }
 
 fn each_source(mut visit: impl FnMut(&str, &str)) {

@@ -7,18 +7,18 @@ use parking_lot::FairMutex;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::{Ended, clock, files, now_ns, runtime, stores};
+use super::{Ended, clock, files, now, now_ns, runtime, stores};
 use crate::cli;
 use crate::pipeline;
 use crate::settings;
 use crate::source::intake::{Bounds, Intake, channel};
-use crate::source::notices::Notices;
-use crate::source::otlp::{Bound, Endpoint};
+use crate::source::notices::{Notice, Notices};
+use crate::source::otlp::{self, Bound, Clients, Endpoint};
 use crate::source::remote::{self, Until};
 use crate::store::Store;
-use crate::tui::theme::{Signs, Theme};
-use crate::tui::{self, RunArgs, Shared};
-use crate::view::header::{Listener, Vitals};
+use crate::tui::theme::{Depth, Signs, Themes};
+use crate::tui::{self, RunArgs, Setup, Shared};
+use crate::view::header::{Guard, Listener, Vitals};
 use crate::view::link::TraceUrl;
 
 /// Runs the dashboard on files, or on what arrives.
@@ -31,7 +31,7 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
         remote::probe(from)?;
     }
     let bound = if args.files.is_empty() && from.is_none() {
-        let endpoint = settings::endpoint(&args.listen, settings::USUAL)?;
+        let endpoint = settings::endpoint(&args.listen, settings::USUAL, now())?;
         Some(Endpoint::bind(endpoint).map_err(|error| error.to_string())?)
     } else {
         None
@@ -53,8 +53,7 @@ pub(super) struct Stage {
     shared: Arc<Shared>,
     notices: Notices,
     intake: Intake,
-    theme: Theme,
-    trace_url: Option<TraceUrl>,
+    setup: Setup,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -89,20 +88,20 @@ impl Stage {
         bound: Option<&Bound>,
         trace_url: Option<TraceUrl>,
     ) -> Result<Self, String> {
-        let theme = Theme::named(look.theme.as_deref().unwrap_or("terminal"))?;
-        let theme = if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-            theme.without_colour()
-        } else {
-            theme
-        };
-        let theme = theme.with_signs(if look.ascii { Signs::Ascii } else { Signs::Unicode });
+        let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
+        let depth = Depth::of(|name| std::env::var(name).ok());
+        let themes = Themes::new(settings::themes_folder(), depth, signs);
+        let theme = themes.find(look.theme.as_deref().unwrap_or("terminal"))?;
         let listeners = bound.map_or_else(Vec::new, |bound| {
             let of =
                 |protocol, addresses: Vec<_>| addresses.into_iter().map(move |address| Listener { protocol, address });
             of("grpc", bound.grpc()).chain(of("http", bound.http())).collect()
         });
+        let guard = bound.map_or_else(Guard::default, |bound| words(bound.guard()));
+        let cautions = bound.map_or_else(Vec::new, Bound::cautions);
         let store = Arc::new(FairMutex::new(Store::new(settings::limits(keep))));
-        let shared = Arc::new(Shared::new(Arc::clone(&store), Vitals { listeners, ..Vitals::default() }));
+        let vitals = Vitals { listeners, guard, notices: cautions.clone(), ..Vitals::default() };
+        let shared = Arc::new(Shared::new(Arc::clone(&store), vitals));
         let (intake, outlet) = channel(Bounds::default());
         let bell = Arc::clone(&shared);
         pipeline::start(outlet, store, clock(), move || bell.changed())
@@ -111,18 +110,19 @@ impl Stage {
         let notices = Notices::default();
         notices.on_note(move |notices| {
             if let Some(shared) = bell.upgrade() {
-                let busy = notices.count(crate::source::notices::Notice::Busy);
-                let malformed = notices.total() - busy;
-                let words =
-                    notices.list().into_iter().map(|noted| format!("{}: {}", noted.notice.label(), noted.latest));
-                let words: Vec<String> = words.collect();
+                let busy = notices.count(Notice::Busy);
+                let refusals = Notice::ALL.into_iter().filter(|notice| notice.is_refusal());
+                let malformed = refusals.map(|notice| notices.count(notice)).sum();
+                let noted = notices.list().into_iter();
+                let noted = noted.map(|noted| format!("{}: {}", noted.notice.label(), noted.latest));
+                let words: Vec<String> = cautions.iter().cloned().chain(noted).collect();
                 shared.report(|vitals| {
                     (vitals.busy, vitals.malformed) = (busy, malformed);
                     vitals.notices = words;
                 });
             }
         });
-        Ok(Self { shared, notices, intake, theme, trace_url })
+        Ok(Self { shared, notices, intake, setup: Setup { themes, theme, trace_url } })
     }
 
     /// Serves an endpoint that is bound.
@@ -161,14 +161,25 @@ impl Stage {
     }
 
     /// Shows the screen until it ends.
-    pub(super) fn show(&self) -> Result<Ended, String> {
-        let args = RunArgs {
-            shared: Arc::clone(&self.shared),
-            theme: self.theme.clone(),
-            trace_url: self.trace_url.clone(),
-            clock: &now_ns,
-        };
-        let reason = tui::run(&args).map_err(|error| error.to_string())?;
+    pub(super) fn show(self) -> Result<Ended, String> {
+        let args = RunArgs { shared: self.shared, setup: self.setup, clock: &now_ns };
+        let reason = tui::run(args).map_err(|error| error.to_string())?;
         Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
     }
+}
+
+/// What keeps others out, and what could.
+fn words(guard: otlp::Guard) -> Guard {
+    let mut words = Guard::default();
+    match guard.tls {
+        None => words.lacks.push("no TLS"),
+        Some(Clients::All) => words.has.push("TLS"),
+        Some(Clients::Certified) => words.has.push("TLS with client certificates"),
+    }
+    match guard.token {
+        true => words.has.push("token"),
+        false if guard.tls == Some(Clients::Certified) => {}
+        false => words.lacks.push("no token"),
+    }
+    words
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::FairMutex;
 
-use super::{Ended, clock, files, now_ns, runtime, say, stores};
+use super::{Ended, clock, files, now, now_ns, runtime, say, stores};
 use crate::checks::load::{LoadList, aiperf, ledger};
 use crate::cli;
 use crate::pipeline;
@@ -123,7 +123,7 @@ fn gather(
     let filter = settings::filter(args.filter.as_deref())?;
     let bound = match args.listen {
         true => {
-            let endpoint = settings::endpoint(&args.endpoint, settings::USUAL)?;
+            let endpoint = settings::endpoint(&args.endpoint, settings::USUAL, now())?;
             Some(Endpoint::bind(endpoint).map_err(|error| error.to_string())?)
         }
         false => None,
@@ -139,8 +139,10 @@ fn gather(
         let addresses = |addresses: Vec<std::net::SocketAddr>| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
+        let cautions = bound.cautions();
         // On standard error and at once: whoever starts the sender waits for it.
         say(&format!("listening: grpc {}; http {}", addresses(bound.grpc()), addresses(bound.http())));
+        cautions.iter().for_each(|caution| say(&format!("caution: {caution}")));
         let shared = Arc::new(FairMutex::new(store));
         let (intake, outlet) = channel(Bounds::default());
         let writer = pipeline::start(outlet, Arc::clone(&shared), clock(), || {})

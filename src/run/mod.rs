@@ -7,11 +7,12 @@ mod dashboard;
 mod demo;
 mod files;
 mod headless;
+mod lists;
 mod stores;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Runtime;
 
@@ -49,14 +50,20 @@ pub fn run(cli: Cli) -> Ended {
         Some(Command::Export(export)) => headless::export(export),
         Some(Command::Check(check)) => headless::check(check),
         Some(Command::Checks(checks)) => Ok(headless::checks(checks)),
+        Some(Command::Themes) => Ok(lists::themes()),
         Some(Command::Demo(demo)) => demo::run(demo),
     }
     .unwrap_or_else(Ended::badly)
 }
 
+/// The wall clock, since the Unix epoch.
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// The wall clock, nanoseconds since the Unix epoch.
 fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    u64::try_from(now().as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn clock() -> Clock {

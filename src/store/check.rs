@@ -253,6 +253,15 @@ impl Store {
         *version += 1;
     }
 
+    /// A request is about to go before it was asked for the last time: what can be told is told now, and what may still
+    /// be on its way stays unknown.
+    pub(super) fn last_word(&mut self, key: RequestKey) {
+        let asked = |request: &Request| request.asked.answers.is_some() && !request.asked.soon && !request.asked.later;
+        if self.requests.get(&key).is_some_and(|request| !asked(request)) {
+            self.ask(key, Moment::Arriving);
+        }
+    }
+
     /// A request goes for good: its answers stay in the counts, its violations are kept while there is room.
     pub(super) fn keep_violations(&mut self, key: RequestKey, request: &Request) {
         let Some(answers) = &request.asked.answers else { return };

@@ -90,6 +90,7 @@ pub enum Action {
     EraseWord,
     Back,
     Help,
+    Theme,
     Redraw,
     Suspend,
     Quit,
@@ -173,6 +174,7 @@ actions! {
     PrevRequest "previous" ["N"] "" "the request before it in the list" in [Request];
     Help "help" ["?" "F1"] "help" "all keys" in [Live Request Checks Reader Menu Pane];
     Back "back" ["Esc"] "back" "close one level; on the first screen, leave the pane, then take the filter off" in [Live Request Checks Reader Menu Help FilterLine Pane];
+    Theme "theme" ["T"] "" "choose another theme; the one under the cursor is shown at once" in [Live Request Checks Reader Pane];
     Redraw "redraw" ["C-l"] "" "draw everything anew" in [Live Request Checks Reader Menu Help FilterLine Pane];
     Suspend "suspend" ["C-z"] "" "stop, until fg" in [Live Request Checks Reader Menu Help FilterLine Pane];
     Quit "quit" ["q" "F10" "C-c"] "quit" "end the program" in [Live Request Checks Reader Menu Help FilterLine Pane];

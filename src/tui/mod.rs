@@ -26,20 +26,15 @@ use std::sync::mpsc::{Sender, channel};
 use crossterm::event as input;
 use ratatui::backend::CrosstermBackend;
 
-pub use app::{Event, ExitReason};
+pub use app::{Event, ExitReason, Setup};
 pub use shared::Shared;
-use theme::Theme;
-
-use crate::view::link::TraceUrl;
 
 /// What the screen needs.
 pub struct RunArgs<'a> {
     /// The store and what the sources tell.
     pub shared: Arc<Shared>,
-    /// The look; already without colours when `NO_COLOR` is set.
-    pub theme: Theme,
-    /// Where traces are shown by their store.
-    pub trace_url: Option<TraceUrl>,
+    /// How the screen looks.
+    pub setup: Setup,
     /// Nanoseconds since the epoch.
     pub clock: &'a dyn Fn() -> u64,
 }
@@ -48,7 +43,7 @@ pub struct RunArgs<'a> {
 ///
 /// # Errors
 /// There is no terminal (ask [`terminal::refusal`] first for the words), or it did not obey.
-pub fn run(args: &RunArgs<'_>) -> io::Result<ExitReason> {
+pub fn run(args: RunArgs<'_>) -> io::Result<ExitReason> {
     if let Some(refusal) = terminal::refusal() {
         return Err(io::Error::other(refusal));
     }
@@ -58,7 +53,7 @@ pub fn run(args: &RunArgs<'_>) -> io::Result<ExitReason> {
     listen(sender.clone())?;
     args.shared.tell(sender);
     let mut screen = screen::Screen::new(CrosstermBackend::new(io::stdout()));
-    let mut app = app::App::new(&*args.shared, args.theme.clone(), args.clock).linking(args.trace_url.clone());
+    let mut app = app::App::new(&*args.shared, args.setup, args.clock);
     let ended = app.run(&mut screen, &mut host, &events);
     args.shared.hush();
     match ended {

@@ -20,6 +20,15 @@ pub struct Listener {
     pub address: SocketAddr,
 }
 
+/// What keeps others from sending and reading what is sent, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// What there is: `TLS`, `token`.
+    pub has: Vec<&'static str>,
+    /// What there is not: `no TLS`, `no token`.
+    pub lacks: Vec<&'static str>,
+}
+
 /// What is being read, and how far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
@@ -53,6 +62,8 @@ pub enum Done {
 pub struct Vitals {
     /// Bound addresses.
     pub listeners: Vec<Listener>,
+    /// What senders have to show there.
+    pub guard: Guard,
     /// Payloads answered with *busy*: the sender was told to try again.
     pub busy: u64,
     /// Payloads and lines that could not be read at all.
@@ -168,8 +179,11 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
         right: false,
     }];
     let mut add = |rank, long: Line, short: Line, right| parts.push(Part { rank, long, short, right });
-    if let Some((long, short)) = listeners(&vitals.listeners) {
+    if let Some((long, short)) = listeners(&vitals.listeners, &vitals.guard) {
         add(3, long, short, false);
+    }
+    if let Some((long, short)) = exposure(&vitals.listeners, &vitals.guard) {
+        add(1, long, short, false);
     }
     if let (Some(store), None) = (&vitals.store, &vitals.loading) {
         let long = vec![Piece::new("● ", Tone::Good), Piece::dim("following "), Piece::plain(store)];
@@ -218,14 +232,35 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
             add(1, long, short, true);
         }
     }
-    let last = vitals.last_arrival_ns.map_or("nothing yet".into(), format::clock);
-    add(6, vec![Piece::dim(&last)], vec![Piece::dim(last)], true);
+    let (long, short) = match vitals.last_arrival_ns.map(format::clock) {
+        Some(last) => (vec![Piece::dim("last "), Piece::plain(&last)], vec![Piece::dim(last)]),
+        None => (vec![Piece::dim("nothing yet")], vec![Piece::dim("nothing yet")]),
+    };
+    add(6, long, short, true);
     Header { parts }
 }
 
+fn open(listener: &Listener) -> bool {
+    !listener.address.ip().to_canonical().is_loopback()
+}
+
+/// That others can reach it, the louder the less keeps them out (field case B29).
+fn exposure(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
+    if !listeners.iter().any(open) {
+        return None;
+    }
+    let (tone, short) = match guard.lacks.len() {
+        0 => (Tone::Warn, "not only local"),
+        1 => (Tone::Warn, guard.lacks[0]),
+        _ => (Tone::Bad, "open to all"),
+    };
+    let but = if guard.lacks.is_empty() { "" } else { ": " };
+    let long = format!("not only this machine{but}{}", guard.lacks.join(", "));
+    Some((vec![Piece::new(long, tone)], vec![Piece::new(short, tone)]))
+}
+
 /// `● grpc 127.0.0.1:4317 · http :4318`, with a mark on every address that others can reach.
-fn listeners(listeners: &[Listener]) -> Option<(Line, Line)> {
-    let open = |listener: &Listener| !listener.address.ip().is_loopback();
+fn listeners(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
     let any_open = listeners.iter().any(open);
     let dot = if any_open { Piece::new("◉ ", Tone::Warn) } else { Piece::new("● ", Tone::Good) };
     let (mut long, mut short) = (vec![dot.clone()], vec![dot]);
@@ -254,9 +289,8 @@ fn listeners(listeners: &[Listener]) -> Option<(Line, Line)> {
         long.push(Piece::new(shown, tone));
         short.push(Piece::new(format!(":{}", listener.address.port()), tone));
     }
-    if any_open {
-        long.push(Piece::new(" not only this machine", Tone::Warn));
-        short.push(Piece::new("!", Tone::Warn));
+    if !guard.has.is_empty() {
+        long.push(Piece::dim(format!(" ({})", guard.has.join(", "))));
     }
     (!listeners.is_empty()).then_some((long, short))
 }
@@ -293,13 +327,25 @@ mod tests {
     fn what_is_bound_is_said_and_marked_when_others_can_reach_it() {
         let at = |protocol, address: &str| Listener { protocol, address: address.parse().unwrap() };
         let loopback = [at("grpc", "127.0.0.1:4317"), at("grpc", "[::1]:4317"), at("http", "127.0.0.1:4318")];
-        let (long, short) = listeners(&loopback).unwrap();
+        let (long, short) = listeners(&loopback, &Guard::default()).unwrap();
         assert_eq!(text(&long), "● grpc 127.0.0.1:4317 · http 127.0.0.1:4318".replace("http 127.0.0.1", "http "));
         assert_eq!(text(&short), "● :4317 :4318");
-        let (long, short) = listeners(&[at("grpc", "0.0.0.0:4317")]).unwrap();
-        assert_eq!(text(&long), "◉ grpc 0.0.0.0:4317 not only this machine");
-        assert_eq!(text(&short), "◉ :4317!");
-        assert!(listeners(&[]).is_none());
+        assert_eq!(exposure(&loopback, &Guard::default()), None);
+        let others = [at("grpc", "0.0.0.0:4317")];
+        let (long, short) = listeners(&others, &Guard::default()).unwrap();
+        assert_eq!((text(&long), text(&short)), ("◉ grpc 0.0.0.0:4317".into(), "◉ :4317".into()));
+        for (has, lacks, long, short, tone) in [
+            (vec!["TLS", "token"], vec![], "not only this machine", "not only local", Tone::Warn),
+            (vec!["token"], vec!["no TLS"], "not only this machine: no TLS", "no TLS", Tone::Warn),
+            (vec![], vec!["no TLS", "no token"], "not only this machine: no TLS, no token", "open to all", Tone::Bad),
+        ] {
+            let said = exposure(&others, &Guard { has, lacks }).unwrap();
+            assert_eq!((text(&said.0), text(&said.1), said.0[0].tone), (long.into(), short.into(), tone));
+        }
+        let guarded = Guard { has: vec!["TLS", "token"], lacks: vec![] };
+        let (long, _) = listeners(&loopback, &guarded).unwrap();
+        assert!(text(&long).ends_with(" (TLS, token)"), "{}", text(&long));
+        assert!(listeners(&[], &Guard::default()).is_none());
     }
 
     #[test]

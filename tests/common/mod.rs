@@ -161,12 +161,17 @@ pub fn http(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
     stream.write_all(whole.as_bytes()).unwrap();
     // An answer may come before the body is read; then writing fails and the answer is still there to read.
     let _ = stream.write_all(body);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    let at = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or_else(|| panic!("no answer to {head}"));
-    let head = String::from_utf8(answer[..at].to_vec()).unwrap();
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    answer(&bytes, &head)
+}
+
+/// Reads an answer to a request with this head.
+pub fn answer(bytes: &[u8], head: &str) -> Answer {
+    let at = bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or_else(|| panic!("no answer to {head}"));
+    let head = String::from_utf8(bytes[..at].to_vec()).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head, body: answer[at + 4..].to_vec() }
+    Answer { status, head, body: bytes[at + 4..].to_vec() }
 }
 
 /// Says something that may be answered or hung up on; only what it does to the other side matters.

@@ -1,7 +1,8 @@
 //! OTLP/gRPC: the export methods of the three services, with the raw bytes of each message.
 //!
 //! Owns: the methods' names, the codec that hands bytes through, gRPC statuses. Keeps out: decoding (the writer does it),
-//! sockets (`serve`). Metadata is not looked at: unknown tenants and secrets pass by (field case B31).
+//! sockets (`serve`). Of the metadata only the token is looked at, where one is asked for: unknown tenants and secrets pass
+//! by (field case B31).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Buf, BufMut, Bytes};
 use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EnabledCompressionEncodings, EncodeBuf, Encoder};
@@ -20,7 +21,7 @@ use crate::source::intake::{Payload, Refusal, Signal};
 use crate::source::notices::Notice;
 
 use super::body::Broken;
-use super::{Shared, answer};
+use super::{Shared, Token, answer};
 
 /// How long one export may take, from its head to its answer. A sender that stops in the middle is let go.
 const EXPORT_TIME: Duration = Duration::from_secs(60);
@@ -42,13 +43,19 @@ fn path(signal: Signal) -> &'static str {
 }
 
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let is_grpc = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
-        kind.as_bytes().get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"))
-    });
-    if !is_grpc {
+    if !is_grpc(request.headers()) {
         let words = "this port speaks OTLP/gRPC; OTLP/HTTP has its own port (4318 unless --http says otherwise)\n";
         shared.notices.note(Notice::UnknownType, &format!("HTTP {} on the gRPC port", request.uri().path()));
         return (axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE, words).into_response();
+    }
+    if let Err(status) = admit(&shared, request.headers()) {
+        note(&shared, &status);
+        let asked = status.code() == Code::Unauthenticated;
+        let mut response = status.into_http::<Body>();
+        if asked {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, Token::CHALLENGE);
+        }
+        return response;
     }
     let signal = Signal::ALL.into_iter().find(|signal| path(*signal) == request.uri().path());
     let response = match signal {
@@ -91,6 +98,24 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     response.map(Body::new)
 }
 
+/// Whether a request is gRPC.
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
+        kind.as_bytes().get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"))
+    })
+}
+
+/// Whether a request may be looked at: with the token, where one is asked for, and never from a web page.
+fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Status> {
+    if let Some(Err(words)) = shared.token.as_ref().map(|token| token.check(headers)) {
+        return Err(Status::unauthenticated(words));
+    }
+    match headers.contains_key(header::ORIGIN) {
+        true => Err(Status::permission_denied("web pages cannot send here; the HTTP port has --allow-origin")),
+        false => Ok(()),
+    }
+}
+
 /// Counts what was turned away.
 fn note(shared: &Shared, status: &Status) {
     let notice = match status.code() {
@@ -99,6 +124,8 @@ fn note(shared: &Shared, status: &Status) {
         Code::Unimplemented => Notice::UnknownPath,
         Code::OutOfRange | Code::ResourceExhausted => Notice::TooLarge,
         Code::DeadlineExceeded => Notice::TooSlow,
+        Code::Unauthenticated => Notice::Unauthorized,
+        Code::PermissionDenied => Notice::Origin,
         _ => Notice::Malformed,
     };
     shared.notices.note(notice, &format!("gRPC: {}", status.message()));

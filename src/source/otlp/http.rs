@@ -18,7 +18,7 @@ use crate::source::notices::Notice;
 use super::body::{Broken, Room, Whole};
 use super::coding::{Coding, Inflate};
 use super::json::{self, Shape};
-use super::{Shared, answer, cors};
+use super::{Shared, Token, answer, cors};
 
 /// How long a body may take to come.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -91,9 +91,11 @@ impl Refused {
     fn code(&self) -> i32 {
         match self.status {
             StatusCode::NOT_FOUND => 5,
+            StatusCode::FORBIDDEN => 7,
             StatusCode::PAYLOAD_TOO_LARGE => 8,
             StatusCode::METHOD_NOT_ALLOWED => 12,
             StatusCode::SERVICE_UNAVAILABLE => 14,
+            StatusCode::UNAUTHORIZED => 16,
             _ => 3,
         }
     }
@@ -138,6 +140,10 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
 }
 
 async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -> Result<Response, Refused> {
+    if let Some(Err(words)) = shared.token.as_ref().map(|token| token.check(request.headers())) {
+        return Err(Refused::new(StatusCode::UNAUTHORIZED, Notice::Unauthorized, words)
+            .with(header::WWW_AUTHENTICATE, Token::CHALLENGE));
+    }
     let asked = request.uri().path();
     let Some(signal) = Signal::ALL.into_iter().find(|signal| asked.strip_suffix('/').unwrap_or(asked) == path(*signal))
     else {
@@ -149,6 +155,10 @@ async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -
         let words = format!("{} {asked}: only POST is answered here", request.method());
         return Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, Notice::WrongMethod, words)
             .with(header::ALLOW, HeaderValue::from_static("POST")));
+    }
+    if cors::is_foreign(&shared.origins, request.headers()) {
+        let words = "a web page sent this and its origin may not: --allow-origin ORIGIN allows one";
+        return Err(Refused::new(StatusCode::FORBIDDEN, Notice::Origin, words));
     }
     let Some(encoding) = encoding else {
         let found = text(request.headers(), &header::CONTENT_TYPE).unwrap_or("none");

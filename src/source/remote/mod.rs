@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -132,6 +133,8 @@ pub struct Settings {
     pub base: Base,
     /// Sent with everything asked, never printed.
     pub headers: HeaderMap,
+    /// A file of the certificates that https is checked against instead of the system's (PEM).
+    pub authority: Option<PathBuf>,
     /// What to search for.
     pub search: Search,
     /// The beginning, nanoseconds since the epoch.
@@ -282,7 +285,8 @@ fn open(settings: &Settings) -> Result<(Runtime, Client, Api), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the network: {error}"))?;
-    let client = Client::new(settings.base.clone(), settings.headers.clone(), settings.limits);
+    let client =
+        Client::new(settings.base.clone(), settings.headers.clone(), settings.authority.as_deref(), settings.limits)?;
     let api = match settings.kind {
         Kind::Jaeger => Api::Jaeger(Jaeger::new(settings.search.clone())),
         Kind::Tempo => Api::Tempo(Tempo::new(settings.search.clone())),

@@ -11,6 +11,7 @@ pub mod reader;
 pub mod request;
 pub mod seat;
 pub mod sort_menu;
+pub mod theme_menu;
 pub mod zoom;
 
 use std::time::Duration;
@@ -19,7 +20,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::action::{Action, Place};
-use super::theme::Theme;
+use super::theme::{Theme, Themes};
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
 use crate::view::filter::{Error, Filter, without_last};
@@ -30,8 +31,11 @@ use crate::view::panes::PaneId;
 use crate::view::window::Window;
 
 /// What all layers see of the whole.
-#[derive(Default)]
 pub struct Env {
+    /// The themes there are.
+    pub themes: Themes,
+    /// The one in use.
+    pub chosen: theme_menu::Chosen,
     /// The filter that holds.
     pub filter: Filter,
     /// What is typed, when it is not (yet) a filter, and why.
@@ -46,6 +50,23 @@ pub struct Env {
     pub now_ns: u64,
     /// Where traces are shown by their store, when that was said.
     pub trace_url: Option<TraceUrl>,
+}
+
+impl Env {
+    /// Before anything was done.
+    pub fn new(themes: Themes, chosen: theme_menu::Chosen) -> Self {
+        Self {
+            themes,
+            chosen,
+            filter: Filter::default(),
+            unread: None,
+            window: Window::default(),
+            paused: false,
+            header: Header::default(),
+            now_ns: 0,
+            trace_url: None,
+        }
+    }
 }
 
 /// One look at everything, for actions and refreshing.
@@ -74,6 +95,8 @@ pub enum Command {
     Window(Window),
     /// Sorts the list.
     Sort(Sort),
+    /// Gives everything another look.
+    Theme(Box<theme_menu::Chosen>),
     /// Pauses, or goes on.
     Pause,
     /// Copies a text; first what it is.

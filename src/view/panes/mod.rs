@@ -7,6 +7,7 @@
 mod decisions;
 mod dispatch;
 mod queue;
+mod results;
 pub mod scale;
 mod selection;
 mod sessions;
