@@ -183,12 +183,26 @@ pub struct Look {
     pub trace_url: Option<String>,
 }
 
+/// Where a headless command's output goes.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Out {
+    /// Write to this file instead of standard output; its owner alone may read it, and what is there already stays.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file of `--output` when there is one.
+    #[arg(long, requires = "output")]
+    pub force: bool,
+}
+
 /// Options of `reqtop report`.
 #[derive(Args, Debug)]
 pub struct Report {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
     /// Print JSON (schema `reqtop.report.v1`) instead of text.
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
@@ -206,6 +220,9 @@ pub struct Check {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
     /// How to print.
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     pub format: CheckFormat,
@@ -273,6 +290,9 @@ pub struct Export {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
 }
 
 /// Where a headless command's data comes from.

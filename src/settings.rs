@@ -35,6 +35,7 @@ pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2], now: Duration
         token: token(&listen.guard)?,
         tls: tls(&listen.guard, now)?,
         max_connections: listen.max_connections.unwrap_or(otlp::MAX_CONNECTIONS),
+        times: otlp::Times::default(),
     })
 }
 

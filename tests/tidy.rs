@@ -15,6 +15,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("report", &["lifecycle", "query", "checks", "store", "view"]),
     ("tui", &["lifecycle", "query", "checks", "store", "view"]),
     ("demo", &["lifecycle"]),
+    ("writing", &[]),
     ("cli", &["demo"]),
     ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "view"]),
     (
@@ -32,6 +33,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "store",
             "tui",
             "view",
+            "writing",
         ],
     ),
 ];

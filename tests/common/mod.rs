@@ -74,18 +74,8 @@ impl Listening {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = Vec::new();
-        let stderr = child.stderr.as_mut().unwrap();
-        let mut byte = [0];
-        while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-            line.push(byte[0]);
-        }
-        let line = String::from_utf8(line).unwrap();
-        let address = |after: &str| {
-            let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
-            rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
-        };
-        Self { grpc: address("grpc "), http: address("http "), child }
+        let (grpc, http) = addresses(child.stderr.as_mut().unwrap());
+        Self { child, grpc, http }
     }
 
     /// Ends it; gives what it printed.
@@ -105,6 +95,21 @@ impl Listening {
     pub fn spans(self) -> Vec<Json> {
         spans(&self.end().stdout)
     }
+}
+
+/// Waits until a listener says where it listens: gRPC and HTTP.
+pub fn addresses(stderr: &mut impl Read) -> (SocketAddr, SocketAddr) {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    let line = String::from_utf8(line).unwrap();
+    let address = |after: &str| {
+        let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
+        rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
+    };
+    (address("grpc "), address("http "))
 }
 
 /// The spans in OTLP JSON lines.

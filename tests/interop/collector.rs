@@ -134,7 +134,7 @@ fn it_sends_again_what_could_not_be_taken() {
                     delivery.answer(receipt);
                 }
                 Received::Nothing => {}
-                Received::Closed => return of_lines(reqtop::report::export::json_lines(&mut store, None).as_bytes()),
+                Received::Closed => return of_lines(reqtop::report::export::json_lines(&store, None).as_bytes()),
             }
         }
     });

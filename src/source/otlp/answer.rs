@@ -1,6 +1,8 @@
 //! What is answered to senders, in protobuf and JSON: success, partial success, errors. Owns: these few messages, written by
 //! hand because the three signals' responses have one layout. Keeps out: status codes and headers (`grpc`, `http`).
 
+use std::time::Duration;
+
 use crate::lifecycle::packed::{put_bytes, put_number};
 use crate::source::intake::{Receipt, Signal};
 
@@ -13,6 +15,11 @@ pub(super) const BUSY: &str =
 
 /// What is said to a sender while the program ends.
 pub(super) const CLOSING: &str = "reqtop is ending: nothing of this request was taken";
+
+/// What is said to a sender whose request did not come in time.
+pub(super) fn late(limit: Duration) -> String {
+    format!("the request did not come to its end within {} s", limit.as_secs_f64())
+}
 
 /// An export response in protobuf: empty when all was taken. The partial success is field 1 for all three signals: the
 /// number refused in its field 1, the reason in its field 2.

@@ -220,7 +220,7 @@ mod tests {
     fn the_names_are_those_of_stages() {
         assert!(NAMES.iter().all(|name| Stage::of(name) != Stage::Other));
         let top = |name: &&str| matches!(Stage::of(name), Stage::Http | Stage::Root | Stage::Completions);
-        assert!(NAMES[..TOPS].iter().all(top) && !NAMES[TOPS..].iter().any(|name| top(name)));
+        assert!(NAMES[..TOPS].iter().all(top) && !NAMES[TOPS..].iter().any(top));
     }
 
     #[test]
