@@ -152,7 +152,9 @@ impl Stage {
     /// Reads a trace store beside the screen.
     fn read_store(&self, from: remote::Settings) -> Result<(), String> {
         let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
-        shared.report(|vitals| vitals.store = Some(from.name()));
+        if from.until == Until::Ever {
+            shared.report(|vitals| vitals.store = Some(from.name()));
+        }
         std::thread::Builder::new()
             .name("trace store".into())
             .spawn(move || stores::into_intake(&from, &intake, &shared))

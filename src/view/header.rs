@@ -72,7 +72,7 @@ pub struct Vitals {
     pub last_arrival_ns: Option<u64>,
     /// What is being read; `None` when nothing is, or only what is new.
     pub loading: Option<Loading>,
-    /// The trace store that is read.
+    /// The trace store that is followed.
     pub store: Option<String>,
     /// Things worth telling once, oldest first: odd paths, bad lines, snake_case fields.
     pub notices: Vec<String>,
