@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::intake::{Payload, Receipt, Refusal, Signal};
+use super::intake::{Payload, Receipt, Refusal};
 use crate::lifecycle::ids::TraceId;
 
 pub mod client;

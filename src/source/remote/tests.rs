@@ -13,6 +13,7 @@ use tokio_rustls::rustls::{self, pki_types::PrivateKeyDer};
 use super::client::Base;
 use super::*;
 use crate::lifecycle::batch::Batch;
+use crate::source::intake::Signal;
 use crate::source::otlp::json::{Shape, transcode};
 use crate::source::otlp::wire;
 
