@@ -5,6 +5,7 @@
 mod check;
 mod look;
 mod own;
+mod store;
 mod units;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use crate::source::replay::Speed;
 pub use self::check::{CatalogueFormat, Check, CheckFormat, Checks};
 pub use self::look::{Colours, Look, Window};
 pub use self::own::{Completions, Config, Keys, KeysFormat, Man};
+pub use self::store::FromStore;
 
 /// The version, and the commit where it is known (build.rs).
 pub const VERSION: &str = env!("REQTOP_VERSION");
@@ -28,7 +30,8 @@ pub const VERSION: &str = env!("REQTOP_VERSION");
 /// Watch every request of an LLM serving cluster live and die.
 ///
 /// Without files, reqtop listens for OTLP (gRPC on 4317, HTTP on 4318, loopback only) and shows what arrives: point the
-/// cluster's OpenTelemetry exporter at it. With files (`-` is standard input) it shows what they hold.
+/// cluster's OpenTelemetry exporter at it. With files (`-` is standard input) it shows what they hold, with --from what a
+/// trace store keeps.
 #[derive(Parser, Debug)]
 #[command(name = "reqtop", version = VERSION, args_conflicts_with_subcommands = true, max_term_width = 110)]
 pub struct Cli {
@@ -123,49 +126,6 @@ pub struct Onward {
     /// What may wait for the other endpoint; beyond that exports are dropped and counted.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64MiB", requires = "forward")]
     pub forward_queue: Option<usize>,
-}
-
-/// A trace store to read from.
-#[derive(Args, Debug, Default, Clone)]
-pub struct FromStore {
-    /// Read requests out of a trace store: `jaeger URL` (its query address, usually port 16686) or `tempo URL` (usually
-    /// 3200). The dashboard goes on with what comes in there, unless --until is given.
-    #[arg(long, num_args = 2, value_names = ["STORE", "URL"], help_heading = "Trace store")]
-    pub from: Vec<String>,
-    /// From when on: a time before now, or a moment such as 2026-11-30T06:00:00Z.
-    #[arg(long, value_name = "TIME", requires = "from", default_value = "1h", help_heading = "Trace store")]
-    pub since: Option<String>,
-    /// Until when, likewise.
-    #[arg(long, value_name = "TIME", requires = "from", help_heading = "Trace store")]
-    pub until: Option<String>,
-    /// Only traces with a span of this service; may be given more than once [default: those that begin requests]
-    #[arg(long, value_name = "NAME", requires = "from", help_heading = "Trace store")]
-    pub service: Vec<String>,
-    /// Only traces where such a span has this name.
-    #[arg(long, value_name = "NAME", requires = "from", help_heading = "Trace store")]
-    pub operation: Option<String>,
-    /// Only traces where such a span took at least this long.
-    #[arg(long, value_name = "TIME", requires = "from", value_parser = duration, help_heading = "Trace store")]
-    pub min_duration: Option<Duration>,
-    /// Only traces where such a span took at most this long.
-    #[arg(long, value_name = "TIME", requires = "from", value_parser = duration, help_heading = "Trace store")]
-    pub max_duration: Option<Duration>,
-    /// Only traces where such a span or its resource has this attribute; Tempo only.
-    #[arg(long, value_name = "KEY=VALUE", requires = "from", help_heading = "Trace store")]
-    pub attribute: Vec<String>,
-    /// Search by this TraceQL instead of the options above; Tempo only.
-    #[arg(long, value_name = "QUERY", requires = "from", help_heading = "Trace store",
-        conflicts_with_all = ["service", "operation", "min_duration", "max_duration", "attribute"])]
-    pub traceql: Option<String>,
-    /// A header sent with every question (Authorization, X-Scope-OrgID); never shown.
-    #[arg(
-        long,
-        value_name = "NAME=VALUE",
-        env = "REQTOP_FROM_HEADER",
-        hide_env_values = true,
-        help_heading = "Trace store"
-    )]
-    pub from_header: Vec<String>,
 }
 
 /// Where to listen.

@@ -6,13 +6,13 @@
 //! Data flows one way; imports run downward; every concept has one home.
 //!
 //! ```text
-//! gRPC, HTTP, files → source (raw OTLP bytes, bounded channel) → pipeline (the one writer: decode, ingest, refresh)
+//! gRPC, HTTP, files, Jaeger, Tempo → source (raw OTLP bytes, bounded channel) → pipeline (the one writer: decode, ingest, refresh)
 //!     → store (request trees, indexes, rollups, retention) → view (plain data with a tone) → tui
 //!                                                            └→ report (headless)
 //! ```
 //!
 //! - [`lifecycle`]: the vocabulary. Spans as borrowed bytes, stages, evidence, records, the facts of a request. Pure.
-//! - [`source`]: ways in. OTLP over gRPC and HTTP, files; JSON is turned into the same protobuf bytes. Knows no store.
+//! - [`source`]: ways in. OTLP over gRPC and HTTP, files, trace stores; JSON is turned into the same protobuf bytes. Knows no store.
 //! - [`query`]: the filter language.
 //! - [`store`]: spans → request trees with their facts, in any order of arrival; rollups; retention.
 //! - [`pipeline`]: joins sources to the store. [`tap`]: the ways out beside it, such as recordings.

@@ -69,7 +69,6 @@ pub(super) struct Stage {
     intake: Intake,
     onward: Arc<Onward>,
     setup: Setup,
-    trace_url: Option<TraceUrl>,
     clock: Clock,
 }
 
@@ -156,12 +155,13 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, onward, setup, trace_url: None, clock })
+        Ok(Self { shared, notices, intake, onward, setup, clock })
     }
 
     /// With links to traces in their store.
-    pub(super) fn linking(self, trace_url: Option<TraceUrl>) -> Self {
-        Self { trace_url, ..self }
+    pub(super) fn linking(mut self, trace_url: Option<TraceUrl>) -> Self {
+        self.setup.trace_url = trace_url;
+        self
     }
 
     /// The way in for another source.
@@ -201,7 +201,9 @@ impl Stage {
     /// Reads a trace store beside the screen.
     fn read_store(&self, from: remote::Settings) -> Result<(), String> {
         let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
-        shared.report(|vitals| vitals.store = Some(from.name()));
+        if from.until == Until::Ever {
+            shared.report(|vitals| vitals.store = Some(from.name()));
+        }
         std::thread::Builder::new()
             .name("trace store".into())
             .spawn(move || stores::into_intake(&from, &intake, &shared))
@@ -211,8 +213,8 @@ impl Stage {
 
     /// Shows the screen until it ends. What is on its way out then is [`Leaving`]'s to wait for.
     pub(super) fn show(self) -> (Result<Ended, String>, Leaving) {
-        let Self { shared, intake, onward, setup, trace_url, clock, .. } = self;
-        let ended = tui::run(RunArgs { shared, setup, trace_url, clock: &*clock }).map_err(|error| error.to_string());
+        let Self { shared, intake, onward, setup, clock, .. } = self;
+        let ended = tui::run(RunArgs { shared, setup, clock: &*clock }).map_err(|error| error.to_string());
         let ended = ended.map(|reason| Ended { output: String::new(), notes: Vec::new(), status: reason.status() });
         (ended, Leaving { intake, onward })
     }

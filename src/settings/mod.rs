@@ -167,7 +167,7 @@ pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<
         headers.append(name, value);
     }
     let limits = remote::Limits::default();
-    Ok(Some(remote::Settings { kind, base, headers, search, since_ns, until, limits }))
+    Ok(Some(remote::Settings { kind, base, headers, authority: from.from_ca.clone(), search, since_ns, until, limits }))
 }
 
 /// Where traces are shown by their store: as said, or by the Jaeger that is read.
@@ -267,7 +267,7 @@ pub fn setup(look: &cli::Look, variable: impl Fn(&str) -> Option<String>) -> Res
         cli::Window::FiveMinutes => Window::FiveMinutes,
         cli::Window::All => Window::All,
     };
-    Ok(Setup { keys: look.keys.clone(), mouse: look.mouse, filter, window, themes, theme })
+    Ok(Setup { keys: look.keys.clone(), mouse: look.mouse, filter, window, themes, theme, trace_url: None })
 }
 
 /// A filter of the command line.

@@ -201,7 +201,7 @@ fn a_store_is_read_from_the_command_line() {
     assert!(!format!("{tempo:?}").contains("hush"));
     for (words, word) in [
         (&["--from", "zipkin", url][..], "jaeger or tempo"),
-        (&["--from", "jaeger", "https://x"], "plain http"),
+        (&["--from", "jaeger", "ftp://x"], "scheme"),
         (&["--from", "jaeger", url, "--attribute", "a=b"], "--filter"),
         (&["--from", "tempo", url, "--attribute", "a"], "KEY=VALUE"),
         (&["--from", "tempo", url, "--since", "yesterday"], "--since: expected a time"),

@@ -75,7 +75,7 @@ pub struct Vitals {
     pub last_arrival_ns: Option<u64>,
     /// What is being read; `None` when nothing is, or only what is new.
     pub loading: Option<Loading>,
-    /// The trace store that is read.
+    /// The trace store that is followed.
     pub store: Option<String>,
     /// Where what is received goes on to.
     pub ways_out: Vec<WayOut>,

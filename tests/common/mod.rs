@@ -71,7 +71,7 @@ impl Listening {
     pub fn start(command: &[&str]) -> Self {
         let mut child = binary()
             .args(command)
-            .args(["--listen", "--for", "60s"])
+            .args(["--listen", "--for", "300s"])
             .args(ANY)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -77,7 +77,7 @@ fn folder() -> TempDir {
 #[test]
 fn it_sends_in_every_protocol_and_compression() {
     const TEST: &str = "collector: sender";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(otelcol) = had(TEST, tools::collector()) else { return };
@@ -108,7 +108,7 @@ fn it_sends_in_every_protocol_and_compression() {
 #[test]
 fn it_sends_again_what_could_not_be_taken() {
     const TEST: &str = "collector: retries";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(otelcol) = had(TEST, tools::collector()) else { return };
@@ -173,7 +173,7 @@ fn quiet(notices: &Notices) -> bool {
 #[test]
 fn its_files_are_opened() {
     const TEST: &str = "collector: files";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(otelcol) = had(TEST, tools::collector()) else { return };
@@ -195,7 +195,7 @@ fn its_files_are_opened() {
 #[test]
 fn it_reads_what_is_exported() {
     const TEST: &str = "collector: reader";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(otelcol) = had(TEST, tools::collector()) else { return };
@@ -217,7 +217,7 @@ fn it_reads_what_is_exported() {
 #[test]
 fn it_is_the_plane_of_a_large_cluster() {
     const TEST: &str = "collector: plane";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(otelcol) = had(TEST, tools::collector()) else { return };
@@ -275,7 +275,7 @@ fn it_is_the_plane_of_a_large_cluster() {
 #[test]
 fn contrib_splits_by_trace_id_and_reads_files() {
     const TEST: &str = "collector: load-balancing exporter and OTLP/JSON file receiver";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(contrib) = had(TEST, tools::collector_contrib()) else { return };

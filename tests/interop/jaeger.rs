@@ -56,7 +56,7 @@ impl Jaeger {
 #[test]
 fn what_it_keeps_is_read_back_whole() {
     const TEST: &str = "jaeger: what it keeps";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(jaeger) = had(TEST, Jaeger::start()) else { return };
@@ -75,7 +75,7 @@ fn what_it_keeps_is_read_back_whole() {
 #[test]
 fn a_load_is_read_in_pages_and_answers_like_the_endpoint() {
     const TEST: &str = "jaeger: a load";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(jaeger) = had(TEST, Jaeger::start()) else { return };
@@ -119,7 +119,7 @@ fn a_load_is_read_in_pages_and_answers_like_the_endpoint() {
 #[test]
 fn it_is_followed_on_the_screen() {
     const TEST: &str = "jaeger: followed";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(jaeger) = had(TEST, Jaeger::start()) else { return };

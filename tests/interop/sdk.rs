@@ -97,7 +97,7 @@ fn without_control(value: &Json) -> Json {
 #[test]
 fn python() {
     const TEST: &str = "sdk: Python";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(packages) = had(TEST, self::packages()) else { return };
@@ -120,7 +120,7 @@ fn python() {
 #[test]
 fn javascript() {
     const TEST: &str = "sdk: JavaScript";
-    if !asked(TEST) {
+    if !asked() {
         return;
     }
     let Some(folder) = had(TEST, node()) else { return };

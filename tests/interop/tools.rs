@@ -10,7 +10,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long a build or an installation may take.
@@ -26,11 +26,14 @@ pub fn say(words: &str) {
     let _ = writeln!(std::io::stderr(), "{words}");
 }
 
-/// Whether interop tests are asked for; says so when not.
-pub fn asked(test: &str) -> bool {
+/// Whether interop tests are asked for; says so once when not.
+pub fn asked() -> bool {
+    static SAID: Once = Once::new();
     let asked = std::env::var("REQTOP_INTEROP").is_ok_and(|value| !value.is_empty() && value != "0");
     if !asked {
-        say(&format!("SKIP {test}: interop tests run with REQTOP_INTEROP=1"));
+        SAID.call_once(|| {
+            say("SKIP the Collector, Jaeger and the SDKs of other languages: they run with REQTOP_INTEROP=1")
+        });
     }
     asked
 }

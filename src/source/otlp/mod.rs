@@ -26,7 +26,7 @@ mod logs;
 mod serve;
 mod stream;
 mod times;
-mod tls;
+pub(super) mod tls;
 mod token;
 mod walk;
 pub mod wire;

@@ -144,14 +144,20 @@ fn authority(
     path: &Path,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn tokio_rustls::rustls::server::danger::ClientCertVerifier>, String> {
-    let name = path.display();
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider)
+        .build()
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The authorities in a PEM file.
+pub(in crate::source) fn roots(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|error| format!("{name}: a certificate in it cannot be used: {error}"))?;
+        roots
+            .add(certificate)
+            .map_err(|error| format!("{}: a certificate in it cannot be used: {error}", path.display()))?;
     }
-    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-        .build()
-        .map_err(|error| format!("{name}: {error}"))
+    Ok(roots)
 }
 
 fn open(path: &Path) -> Result<File, String> {

@@ -3,19 +3,26 @@
 //! Owns: addresses, headers (never shown), transport, content codings. Keeps out: what the stores' answers mean.
 
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use http::uri::Scheme;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use super::{Kind, Limits};
 use crate::lifecycle::text;
 use crate::source::otlp::coding::{Coding, Inflate};
+use crate::source::otlp::tls;
 
 /// Longest part of a store's own words that is repeated, characters.
 const WORDS: usize = 200;
@@ -23,6 +30,7 @@ const WORDS: usize = 200;
 /// The address of a store: `http://host:port`, with a path where it is served under one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Base {
+    scheme: Scheme,
     authority: String,
     path: String,
 }
@@ -41,18 +49,13 @@ impl Base {
                         'Authorization=Basic …' or in REQTOP_FROM_HEADER"
                 .into());
         }
-        match scheme.to_ascii_lowercase().as_str() {
-            "http" => {}
-            "https" => {
-                return Err(format!(
-                    "{full}: stores are read over plain http only; put something that ends TLS in front \
-                     (kubectl port-forward, ssh -L, a proxy) and give its http address"
-                ));
-            }
+        let scheme = match scheme.to_ascii_lowercase().as_str() {
+            "http" => Scheme::HTTP,
+            "https" => Scheme::HTTPS,
             other => {
                 return Err(format!("expected an address such as http://jaeger:16686, found the scheme {other:?}"));
             }
-        }
+        };
         let uri: Uri = full
             .parse()
             .map_err(|error| format!("expected an address such as http://jaeger:16686, found {full:?}: {error}"))?;
@@ -61,13 +64,13 @@ impl Base {
         if uri.query().is_some() {
             return Err(format!("{full}: expected the store's own address, without a question mark and what follows"));
         }
-        Ok(Self { authority, path: uri.path().trim_end_matches('/').to_owned() })
+        Ok(Self { scheme, authority, path: uri.path().trim_end_matches('/').to_owned() })
     }
 }
 
 impl fmt::Display for Base {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.path)
+        write!(f, "{}://{}{}", self.scheme, self.authority, self.path)
     }
 }
 
@@ -96,6 +99,8 @@ pub fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 pub enum Failure {
     /// No connection, or it broke.
     Unreachable(String),
+    /// A certificate that is not accepted.
+    Untrusted(String),
     /// No answer in time.
     Slow(Duration),
     /// Asked to come again: HTTP 429 and 5xx.
@@ -123,6 +128,11 @@ impl Failure {
             Self::Unreachable(why) => {
                 format!("cannot reach {name} at {base}: {why}; its query address is usually {}", kind.usual())
             }
+            Self::Untrusted(why) => {
+                format!(
+                    "{base}: its certificate is not accepted: {why}; name the authority it is from with --from-ca FILE"
+                )
+            }
             Self::Slow(patience) => format!("{name} at {base} did not answer within {} s", patience.as_secs()),
             Self::Busy(why) => format!("{name} at {base} cannot answer now: {why}"),
             Self::Denied(status) => format!(
@@ -139,6 +149,20 @@ impl Failure {
                 format!("{name} at {base} answered with more than {} MiB at once", limit >> 20)
             }
         }
+    }
+}
+
+/// The authorities that this system trusts.
+fn system_roots() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    match (roots.is_empty(), found.errors.first()) {
+        (false, _) => Ok(roots),
+        (true, Some(error)) => {
+            Err(format!("https: the system's certificates cannot be read: {error}; give --from-ca FILE"))
+        }
+        (true, None) => Err("https: this system has no certificates to check against; give --from-ca FILE".into()),
     }
 }
 
@@ -164,19 +188,37 @@ impl Reply {
 /// A connection pool to one store.
 #[derive(Clone)]
 pub struct Client {
-    pool: Pool<HttpConnector, Empty<Bytes>>,
+    pool: Pool<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     base: Base,
     headers: HeaderMap,
     limits: Limits,
 }
 
 impl Client {
-    /// A client; nothing is sent yet.
-    pub fn new(base: Base, headers: HeaderMap, limits: Limits) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(limits.patience.min(Duration::from_secs(5))));
-        connector.set_nodelay(true);
-        Self { pool: Pool::builder(TokioExecutor::new()).build(connector), base, headers, limits }
+    /// A client; nothing is sent yet. `authority` is a file of the certificates that https is checked against instead of
+    /// the system's.
+    ///
+    /// # Errors
+    /// There are no certificates to check https against.
+    pub fn new(base: Base, headers: HeaderMap, authority: Option<&Path>, limits: Limits) -> Result<Self, String> {
+        let mut tcp = HttpConnector::new();
+        tcp.set_connect_timeout(Some(limits.patience.min(Duration::from_secs(5))));
+        tcp.set_nodelay(true);
+        tcp.enforce_http(false);
+        let roots = match authority {
+            Some(path) => tls::roots(path).map_err(|error| format!("--from-ca {error}"))?,
+            None if base.scheme == Scheme::HTTPS => system_roots()?,
+            // Nothing is checked against them.
+            None => RootCertStore::empty(),
+        };
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS: {error}"))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+        let pool = Pool::builder(TokioExecutor::new()).build(connector.wrap_connector(tcp));
+        Ok(Self { pool, base, headers, limits })
     }
 
     /// Asks for a path with parameters.
@@ -201,13 +243,13 @@ impl Client {
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         request.headers_mut().extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        let answer = self.pool.request(request).await.map_err(|error| Failure::Unreachable(root_cause(&error)))?;
+        let answer = self.pool.request(request).await.map_err(|error| broken(&error))?;
         let (head, mut body) = answer.into_parts();
         let value = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or("");
         let content_type = value(CONTENT_TYPE).split(';').next().unwrap_or("").trim().to_ascii_lowercase();
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Failure::Unreachable(root_cause(&error)))?;
+            let frame = frame.map_err(|error| broken(&error))?;
             if let Ok(data) = frame.into_data() {
                 if bytes.len() + data.len() > self.limits.answer {
                     return Err(Failure::TooLarge(self.limits.answer));
@@ -250,6 +292,19 @@ pub fn clean(words: &[u8]) -> String {
     line.chars().take(WORDS).collect()
 }
 
+/// Why there was no answer, by the innermost reason, which says most.
+fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
+    if let Some(rustls::Error::InvalidCertificate(why)) = error.downcast_ref() {
+        return Failure::Untrusted(clean(why.to_string().as_bytes()));
+    }
+    // What an I/O error was made of is not among its sources.
+    let made_of = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    match made_of.map(|inner| inner as &(dyn std::error::Error + 'static)).or_else(|| error.source()) {
+        Some(inner) => broken(inner),
+        None => Failure::Unreachable(clean(error.to_string().as_bytes())),
+    }
+}
+
 /// The innermost reason of an error, which says most.
 pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut last = error;
@@ -280,7 +335,7 @@ mod tests {
         assert_eq!(base("http://jaeger:16686/").as_deref(), Ok("http://jaeger:16686"));
         assert_eq!(base("10.0.0.1:16686/trace-ui/").as_deref(), Ok("http://10.0.0.1:16686/trace-ui"));
         assert_eq!(base("HTTP://[::1]:3200").as_deref(), Ok("http://[::1]:3200"));
-        assert!(base("https://tempo:3200").unwrap_err().contains("plain http"));
+        assert_eq!(base("https://tempo/").as_deref(), Ok("https://tempo"));
         assert!(base("ftp://x").unwrap_err().contains("scheme"));
         assert!(base("http://x?y=1").unwrap_err().contains("question mark"));
         assert!(base("").is_err());

@@ -1,16 +1,19 @@
 //! Both stores, faked from their documentation, on a loopback port: what is asked, what is made of the answers.
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio_rustls::rustls::{self, pki_types::PrivateKeyDer};
+
 use super::client::Base;
 use super::*;
 use crate::lifecycle::batch::Batch;
+use crate::source::intake::Signal;
 use crate::source::otlp::json::{Shape, transcode};
 use crate::source::otlp::wire;
 
@@ -38,6 +41,30 @@ impl Fake {
         Self { base, asked }
     }
 
+    /// One that speaks TLS; gives its certificate, too.
+    fn secure(answer: impl Fn(&str, &[(String, String)]) -> Answer + Send + Sync + 'static) -> (Self, String) {
+        let own = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+        let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![own.cert.der().clone()], key)
+            .unwrap();
+        let config = Arc::new(config);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let base = Base::parse(&format!("https://{}", listener.local_addr().unwrap())).unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+                serve(rustls::StreamOwned::new(connection, stream), &log, &answer);
+            }
+        });
+        (Self { base, asked }, own.cert.pem())
+    }
+
     fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -54,6 +81,7 @@ impl Fake {
             kind,
             base: self.base.clone(),
             headers: HeaderMap::from_iter([client::header("Authorization=Bearer hush").unwrap()]),
+            authority: None,
             search: Search::default(),
             since_ns,
             until,
@@ -65,9 +93,8 @@ impl Fake {
 /// Answers a path with its query.
 type Answering = dyn Fn(&str, &[(String, String)]) -> Answer;
 
-fn serve(stream: TcpStream, log: &Mutex<Vec<String>>, answer: &Answering) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut stream = stream;
+fn serve(stream: impl Read + Write, log: &Mutex<Vec<String>>, answer: &Answering) {
+    let mut reader = BufReader::new(stream);
     loop {
         let mut first = String::new();
         if reader.read_line(&mut first).unwrap_or(0) == 0 {
@@ -76,7 +103,9 @@ fn serve(stream: TcpStream, log: &Mutex<Vec<String>>, answer: &Answering) {
         let mut authorized = false;
         loop {
             let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
             authorized |= line.trim().eq_ignore_ascii_case("authorization: bearer hush");
             if line.trim().is_empty() {
                 break;
@@ -95,7 +124,8 @@ fn serve(stream: TcpStream, log: &Mutex<Vec<String>>, answer: &Answering) {
             "HTTP/1.1 {status} x\r\ncontent-type: {kind}; charset=utf-8\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
-        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).is_err() {
+        let stream = reader.get_mut();
+        if stream.write_all(&[head.as_bytes(), &body].concat()).and_then(|()| stream.flush()).is_err() {
             return;
         }
     }
@@ -355,6 +385,27 @@ fn failures_say_what_to_do() {
     let mut settings = long.settings(Kind::Jaeger, T0, Until::At(T0 + SECOND));
     settings.limits.answer = 1024;
     assert_eq!(probe(&settings), Err(Failure::TooLarge(1024).sentence(Kind::Jaeger, &long.base)));
+}
+
+#[test]
+fn https_is_checked_against_the_authority_that_was_named() {
+    let (fake, certificate) = Fake::secure(|path, _| match path {
+        "/api/v3/services" => json(r#"{"services":[]}"#),
+        _ => none_found(),
+    });
+    let mut settings = fake.settings(Kind::Jaeger, T0, Until::At(T0 + SECOND));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.pem");
+    std::fs::write(&path, certificate).unwrap();
+    settings.authority = Some(path.clone());
+    assert_eq!(probe(&settings), Ok(()));
+    assert_eq!(fake.asked(), ["/api/v3/services"]);
+    let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(&path, other.cert.pem()).unwrap();
+    let error = probe(&settings).unwrap_err();
+    assert!(error.contains("certificate is not accepted") && error.contains("--from-ca"), "{error}");
+    settings.authority = Some(folder.path().join("none.pem"));
+    assert!(probe(&settings).unwrap_err().starts_with("--from-ca "));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::tui::theme::{Entry, Source, Theme, Themes};
 use crate::view::data::Data;
 use crate::view::filter::Filter;
 use crate::view::header::Vitals;
+use crate::view::link::TraceUrl;
 use crate::view::window::Window;
 
 /// What the loop hears of.
@@ -124,6 +125,8 @@ pub struct Setup {
     pub themes: Themes,
     /// The one to begin with.
     pub theme: Entry,
+    /// Where traces are shown by their store, when that was said.
+    pub trace_url: Option<TraceUrl>,
 }
 
 impl From<Theme> for Setup {
@@ -138,6 +141,7 @@ impl From<Theme> for Setup {
             window: Window::default(),
             themes: Themes::default(),
             theme,
+            trace_url: None,
         }
     }
 }

@@ -31,7 +31,6 @@ use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
 use crate::view::format::clock_ms;
 use crate::view::header::{Meter, Pace, Vitals, header};
-use crate::view::link::TraceUrl;
 
 pub use contract::{Event, ExitReason, Host, Hub, Look, Setup};
 pub use run::MAX_FPS;
@@ -72,13 +71,14 @@ pub struct App<'a> {
 impl<'a> App<'a> {
     /// The first screen on a hub; `clock` gives nanoseconds since the epoch.
     pub fn new(hub: &'a dyn Hub, setup: impl Into<Setup>, clock: &'a dyn Fn() -> u64) -> Self {
-        let Setup { keys, mouse, filter, window, themes, theme: Entry { name, theme, warnings, .. } } = setup.into();
+        let Setup { keys, mouse, filter, window, themes, theme: Entry { name, theme, warnings, .. }, trace_url } =
+            setup.into();
         let odd = warnings.first().map(|first| (format!("theme {name}: {first}"), Instant::now() + MESSAGE));
         Self {
             hub,
             clock,
             layers: vec![Box::new(Live::default())],
-            env: Env { filter, window, mouse, ..Env::new(keys, themes, Chosen { name, theme }) },
+            env: Env { filter, window, mouse, trace_url, ..Env::new(keys, themes, Chosen { name, theme }) },
             frozen: None,
             meter: Meter::default(),
             message: odd,
@@ -88,13 +88,6 @@ impl<'a> App<'a> {
             requests: Vec::from_iter(mouse.then_some(Request::Mouse(true))),
             hand: Hand::default(),
         }
-    }
-
-    /// With links to traces in their store.
-    #[must_use]
-    pub fn linking(mut self, trace_url: Option<TraceUrl>) -> Self {
-        self.env.trace_url = trace_url;
-        self
     }
 
     fn past(&self) -> Option<Arc<Past>> {

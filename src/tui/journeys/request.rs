@@ -92,7 +92,8 @@ fn a_trace_is_linked_to_its_store_only_when_it_was_said_where() {
     assert!(!journey.screen().contains('\x1b'));
     let url = crate::view::link::TraceUrl::parse("http://jaeger:16686/trace/{trace_id}").unwrap();
     let theme = Theme::named("terminal").unwrap();
-    let app = App::new(&desk, theme, &now).linking(Some(url));
+    let setup = crate::tui::Setup { trace_url: Some(url), ..theme.into() };
+    let app = App::new(&desk, setup, &now);
     let mut journey = Journey { app, hands: Hands::default(), size: (160, 40) };
     journey.screen();
     let screen = journey.keys("Enter");
