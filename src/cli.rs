@@ -208,6 +208,21 @@ pub struct Look {
     /// Show only requests that match this filter at first.
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,
+    /// Link traces to where their store shows them, as in http://jaeger:16686/trace/{trace_id} [default with --from
+    /// jaeger: there]
+    #[arg(long, value_name = "TEMPLATE", env = "REQTOP_TRACE_URL")]
+    pub trace_url: Option<String>,
+}
+
+/// Where a headless command's output goes.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Out {
+    /// Write to this file instead of standard output; its owner alone may read it, and what is there already stays.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file of `--output` when there is one.
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 /// Options of `reqtop report`.
@@ -216,6 +231,9 @@ pub struct Report {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
     /// Print JSON (schema `reqtop.report.v1`) instead of text.
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
@@ -233,6 +251,9 @@ pub struct Check {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
     /// How to print.
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     pub format: CheckFormat,
@@ -300,6 +321,9 @@ pub struct Export {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
 }
 
 /// Where a headless command's data comes from.

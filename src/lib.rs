@@ -18,6 +18,7 @@
 //! - [`pipeline`]: joins sources to the store. [`tap`]: the ways out beside it, such as recordings.
 //! - [`view`]: what one screen needs, as plain data. [`report`]: the same numbers headless. [`tui`]: the terminal.
 //! - [`demo`]: a simulated cluster with a ledger of what truly happened.
+//! - [`writing`]: how files are written.
 //! - [`run`]: the commands, put together; `cli` and `settings` say what was asked for.
 //!
 //! # Invariants
@@ -38,6 +39,7 @@
 pub mod checks;
 pub mod cli;
 pub mod demo;
+
 pub mod lifecycle;
 pub mod pipeline;
 pub mod query;
@@ -49,3 +51,4 @@ pub mod store;
 pub mod tap;
 pub mod tui;
 pub mod view;
+pub mod writing;

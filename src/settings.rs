@@ -18,6 +18,7 @@ use crate::source::remote::{self, Until};
 use crate::store::Limits;
 use crate::tap::forward::target::Target;
 use crate::tap::{forward, record};
+use crate::view::link::{PLACE, TraceUrl};
 
 /// Where to listen, and to whom. `now` is the time since the Unix epoch, to tell an expired certificate.
 ///
@@ -36,6 +37,7 @@ pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2], now: Duration
         token: token(&listen.guard)?,
         tls: tls(&listen.guard, now)?,
         max_connections: listen.max_connections.unwrap_or(otlp::MAX_CONNECTIONS),
+        times: otlp::Times::default(),
     })
 }
 
@@ -155,6 +157,19 @@ pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<
     }
     let limits = remote::Limits::default();
     Ok(Some(remote::Settings { kind, base, headers, search, since_ns, until, limits }))
+}
+
+/// Where traces are shown by their store: as said, or by the Jaeger that is read.
+///
+/// # Errors
+/// A template that is none.
+pub fn trace_url(look: &cli::Look, from: Option<&remote::Settings>) -> Result<Option<TraceUrl>, String> {
+    let template = match (&look.trace_url, from) {
+        (Some(template), _) => template.clone(),
+        (None, Some(remote::Settings { kind: remote::Kind::Jaeger, base, .. })) => format!("{base}/trace/{PLACE}"),
+        (None, _) => return Ok(None),
+    };
+    TraceUrl::parse(&template).map(Some).map_err(|error| format!("--trace-url: {error}"))
 }
 
 /// Reads a time before now (`1h`) or a moment (RFC 3339), as nanoseconds since the epoch.

@@ -16,8 +16,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("report", &["lifecycle", "query", "checks", "store", "view"]),
     ("tui", &["lifecycle", "query", "checks", "store", "view"]),
     ("demo", &["lifecycle"]),
+    ("writing", &[]),
     ("cli", &["demo", "source"]),
-    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "tap"]),
+    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "tap", "view"]),
     (
         "run",
         &[
@@ -34,6 +35,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "tap",
             "tui",
             "view",
+            "writing",
         ],
     ),
 ];

@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod export;
+mod lines;
 mod markdown;
 mod people;
 mod sections;

@@ -23,6 +23,7 @@ use crate::tap::Alarm;
 use crate::tui::theme::{Depth, Signs, Themes};
 use crate::tui::{self, RunArgs, Setup, Shared};
 use crate::view::header::{Guard, Listener, Vitals};
+use crate::view::link::TraceUrl;
 
 /// Runs the dashboard on files, or on what arrives.
 pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
@@ -42,7 +43,8 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if bound.is_none() {
         Onward::refuse_without_listening(&args.onward, "without files, reqtop listens")?;
     }
-    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward, Time::Wall)?;
+    let trace_url = settings::trace_url(&args.look, from.as_ref())?;
+    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward, Time::Wall, trace_url)?;
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
     if let Some(from) = from {
@@ -69,6 +71,7 @@ pub(super) struct Stage {
     onward: Arc<Onward>,
     setup: Setup,
     clock: Clock,
+    trace_url: Option<TraceUrl>,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -103,6 +106,7 @@ impl Stage {
         bound: Option<&Bound>,
         onward: &cli::Onward,
         time: Time,
+        trace_url: Option<TraceUrl>,
     ) -> Result<Self, String> {
         let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
         let depth = Depth::of(|name| std::env::var(name).ok());
@@ -157,7 +161,7 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, onward, setup: Setup { themes, theme }, clock })
+        Ok(Self { shared, notices, intake, onward, setup: Setup { themes, theme }, clock, trace_url })
     }
 
     /// The way in for another source.
@@ -207,8 +211,8 @@ impl Stage {
 
     /// Shows the screen until it ends. What is on its way out then is [`Leaving`]'s to wait for.
     pub(super) fn show(self) -> (Result<Ended, String>, Leaving) {
-        let Self { shared, intake, onward, setup, clock, .. } = self;
-        let ended = tui::run(RunArgs { shared, setup, clock: &*clock }).map_err(|error| error.to_string());
+        let Self { shared, intake, onward, setup, clock, trace_url, .. } = self;
+        let ended = tui::run(RunArgs { shared, setup, trace_url, clock: &*clock }).map_err(|error| error.to_string());
         let ended = ended.map(|reason| Ended { output: String::new(), notes: Vec::new(), status: reason.status() });
         (ended, Leaving { intake, onward })
     }

@@ -33,7 +33,8 @@ pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
     let bound =
         Endpoint::bind(settings::endpoint(&args.listen, settings::ANY, now())?).map_err(|error| error.to_string())?;
     let address = bound.grpc().first().copied().ok_or("no gRPC address is bound")?;
-    let stage = Stage::new(&args.keep, &args.look, Some(&bound), &args.onward, Time::Wall)?;
+    let trace_url = settings::trace_url(&args.look, None)?;
+    let stage = Stage::new(&args.keep, &args.look, Some(&bound), &args.onward, Time::Wall, trace_url)?;
     let serving = stage.serve(bound)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let target = demo::Target { url: format!("http://{address}"), bearer };

@@ -53,13 +53,8 @@ impl Store {
         self.keep_violations(key, &gone);
         self.counts.requests_evicted += 1;
         self.counts.records_evicted += gone.records.len() as u64;
-        for slot in gone.traces {
-            let slot = slot as usize;
-            let shared = self.traces[slot]
-                .groups()
-                .iter()
-                .any(|group| group.key != key && self.requests.contains_key(&group.key));
-            if !shared {
+        for slot in gone.traces.iter() {
+            if self.traces[slot].count_of(key) >= self.traces[slot].grouped {
                 self.free_trace(slot);
                 continue;
             }
@@ -77,10 +72,10 @@ impl Store {
     fn free_trace(&mut self, slot: usize) {
         let trace = std::mem::replace(&mut *self.traces[slot], Trace::new(TraceId([0; 16])));
         let rows = trace.rows();
-        for (at, row) in rows.iter().enumerate() {
-            release(&mut self.tables, row, trace.body(&rows, at));
+        for at in trace.live(&rows) {
+            release(&mut self.tables, &rows[at], trace.body(&rows, at));
         }
-        self.counts.spans_evicted += rows.len() as u64;
+        self.counts.spans_evicted += trace.len() as u64;
         self.accounted -= trace.accounted;
         self.by_trace.remove(&trace.id);
         self.free_traces.push(slot as u32);

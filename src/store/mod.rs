@@ -17,9 +17,11 @@ mod read;
 pub mod rollup;
 mod rows;
 mod settle;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -39,6 +41,7 @@ pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
 pub use lens::{Lens, is_within, time_of};
 pub use past::Past;
+use slots::Slots;
 use trace::Trace;
 
 /// A map with a fast hash that outsiders cannot predict.
@@ -167,8 +170,8 @@ impl Pieces for Tables {
 struct Request {
     /// The id it is joined by; empty for a trace that names none.
     rid: Rid,
-    /// Slots of the traces with rows of it.
-    traces: Vec<u32>,
+    /// The traces with rows of it.
+    traces: Slots,
     records: Vec<Record>,
     told: Option<Box<Told>>,
     facts: Facts,

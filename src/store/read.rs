@@ -65,7 +65,8 @@ impl Store {
     pub fn spans(&self) -> impl Iterator<Item = SpanView<'_>> {
         self.traces.iter().flat_map(move |trace| {
             let rows = trace.rows();
-            (0..rows.len()).map(move |at| view_of(&self.tables, trace, &rows, at, Up::Elsewhere))
+            let live: Vec<usize> = trace.live(&rows).collect();
+            live.into_iter().map(move |at| view_of(&self.tables, trace, &rows, at, Up::Elsewhere))
         })
     }
 
@@ -73,8 +74,9 @@ impl Store {
     pub fn spans_by_name(&self) -> BTreeMap<&str, u64> {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
         for trace in &self.traces {
-            for row in trace.rows().iter() {
-                *counts.entry(row.name).or_default() += 1;
+            let rows = trace.rows();
+            for at in trace.live(&rows) {
+                *counts.entry(rows[at].name).or_default() += 1;
             }
         }
         counts.into_iter().map(|(name, count)| (self.tables.text(name), count)).collect()
@@ -105,7 +107,7 @@ pub(super) fn spans_of<'a>(
         .traces
         .iter()
         .map(|slot| {
-            let trace: &Trace = &traces[*slot as usize];
+            let trace: &Trace = &traces[slot];
             (trace, trace.rows())
         })
         .collect();

@@ -4,6 +4,7 @@ use super::group::LARGE;
 use super::past::Heard;
 use super::read::spans_of;
 use super::rollup::Rollup;
+use super::trace::Trace;
 use super::{Request, Rid, Standing, Store};
 use crate::lifecycle::account::{chunk, chunk_of, entry};
 use crate::lifecycle::assemble::{Input, Told, assemble};
@@ -22,7 +23,7 @@ const LOST_CHECK_NS: u64 = 1_000_000_000;
 impl Store {
     /// Assembles the facts of every request that changed.
     pub(super) fn settle(&mut self, now_ns: u64) {
-        self.place_moved_records();
+        self.place_moved_records(now_ns);
         self.find_lost(now_ns);
         let dirty = std::mem::take(&mut self.dirty_requests);
         self.version += u64::from(!dirty.is_empty());
@@ -36,7 +37,7 @@ impl Store {
         let Some(request) = self.requests.get_mut(&key) else { return };
         request.dirty = false;
         let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
-        let spans: usize = request.traces.iter().map(|slot| self.traces[*slot as usize].count_of(key)).sum();
+        let spans: usize = request.traces.iter().map(|slot| self.traces[slot].count_of(key)).sum();
         let nothing_told = Told::default();
         let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, u64::MAX);
         let mut facts = assemble(&Input {
@@ -72,28 +73,28 @@ impl Store {
             self.ended.push_back(key);
         }
         if !is_open {
-            for slot in &request.traces {
-                let trace = &mut self.traces[*slot as usize];
+            for slot in request.traces.iter() {
+                let trace = &mut self.traces[slot];
                 if trace.rows.len() <= LARGE && !trace.is_shared() {
                     trace.pack();
                 }
             }
         }
-        for slot in request.traces.clone() {
-            self.account_trace(slot as usize);
+        for slot in request.traces.iter() {
+            account(&mut self.traces[slot], &mut self.accounted);
         }
         self.plan_checks(key, now_ns);
     }
 
     /// The marks that only the store can know.
     pub(super) fn marks_of(&self, key: RequestKey, request: &Request) -> Marks {
-        let spans: usize = request.traces.iter().map(|slot| self.traces[*slot as usize].count_of(key)).sum();
+        let spans: usize = request.traces.iter().map(|slot| self.traces[slot].count_of(key)).sum();
         let mut marks = Marks::default();
         for (set, mark) in [
             (spans > MOST_READ, Marks::CUT_SHORT),
             (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
             (self.by_rid.get(&request.rid).is_some_and(|keys| keys.len() > 1), Marks::SHARED_ID),
-            (request.traces.iter().any(|slot| self.traces[*slot as usize].is_shared()), Marks::SHARED_TRACE),
+            (request.traces.iter().any(|slot| self.traces[slot].is_shared()), Marks::SHARED_TRACE),
         ] {
             if set {
                 marks.set(mark);
@@ -128,11 +129,15 @@ impl Store {
     }
 
     pub(super) fn account_trace(&mut self, slot: usize) {
-        let trace = &mut self.traces[slot];
-        let size = trace.size();
-        self.accounted = self.accounted + size - trace.accounted;
-        trace.accounted = size;
+        account(&mut self.traces[slot], &mut self.accounted);
     }
+}
+
+/// Brings what is accounted up to date with a trace.
+fn account(trace: &mut Trace, accounted: &mut usize) {
+    let size = trace.size();
+    *accounted = *accounted + size - trace.accounted;
+    trace.accounted = size;
 }
 
 /// What a request costs in the maps that know it by its key: the store's own, which is a little more than half full as

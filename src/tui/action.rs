@@ -74,6 +74,7 @@ pub enum Action {
     Copy,
     CopyTrace,
     CopySpan,
+    Link,
     Notices,
     Checks,
     Up,
@@ -167,6 +168,7 @@ actions! {
     Copy "copy" ["y"] "copy id" "copy the request id; in a long text, the text" in [Live Request Reader];
     CopyTrace "copy.trace" ["Y"] "" "copy the trace id" in [Live Request];
     CopySpan "copy.span" ["u"] "" "copy the span id" in [Request];
+    Link "link" ["o"] "" "the trace's address in its store's own screens, to copy (--trace-url)" in [Request];
     Checks "checks" ["c" "K"] "checks" "what the checks say: of all requests, on a request of this one" in [Live Request Pane];
     Notices "notices" ["!"] "" "read the notices: bad input, odd paths" in [Live];
     Earlier "time.back" ["," "<"] "" "look back: a second earlier; p comes back to what comes in" in [Live Request Pane];

@@ -31,12 +31,16 @@ use ratatui::backend::CrosstermBackend;
 pub use app::{Event, ExitReason, Setup};
 pub use shared::Shared;
 
+use crate::view::link::TraceUrl;
+
 /// What the screen needs.
 pub struct RunArgs<'a> {
     /// The store and what the sources tell.
     pub shared: Arc<Shared>,
     /// How the screen looks.
     pub setup: Setup,
+    /// Where traces are shown by their store.
+    pub trace_url: Option<TraceUrl>,
     /// Nanoseconds since the epoch.
     pub clock: &'a dyn Fn() -> u64,
 }
@@ -55,7 +59,7 @@ pub fn run(args: RunArgs<'_>) -> io::Result<ExitReason> {
     listen(sender.clone())?;
     args.shared.tell(sender);
     let mut screen = screen::Screen::new(CrosstermBackend::new(io::stdout()));
-    let mut app = app::App::new(&*args.shared, args.setup, args.clock);
+    let mut app = app::App::new(&*args.shared, args.setup, args.clock).linking(args.trace_url);
     let ended = app.run(&mut screen, &mut host, &events);
     args.shared.hush();
     match ended {

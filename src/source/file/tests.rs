@@ -249,6 +249,25 @@ fn b69_near_misses() {
 }
 
 #[test]
+fn messages_compressed_one_by_one_are_read_in_both_forms() {
+    let frame = |plain: &[u8]| {
+        let packed = zstd::encode_all(plain, 3).unwrap();
+        [&(packed.len() as u32).to_be_bytes()[..], &packed].concat()
+    };
+    let mut message = Vec::new();
+    let shape = crate::source::otlp::json::Shape::Request(crate::source::intake::Signal::Traces);
+    crate::source::otlp::json::transcode(shape, line(3).as_bytes(), &mut message).unwrap();
+    let (desk, summary) = read_one([frame(line(1).as_bytes()), frame(line(2).as_bytes()), frame(&message)].concat());
+    assert_eq!((desk.spans.len(), summary.bad), (3, 0), "{:?}", desk.problems);
+    let mut broken = frame(line(1).as_bytes());
+    let at = broken.len() - 9;
+    broken[at] ^= 0xff;
+    let (desk, summary) =
+        read_one([frame(line(2).as_bytes()), broken, frame(b"{}"), frame(line(3).as_bytes())].concat());
+    assert_eq!((desk.spans.len(), summary.bad), (2, 2), "{:?}", desk.problems);
+}
+
+#[test]
 fn never_a_silent_zero() {
     let (desk, summary) = read_one("{\"case\":\"A1\",\"check\":\"root.unique\",\"traces\":[]}\n{\"a\":1}\n");
     assert_eq!((summary.idle, desk.problems.len()), (2, 2));

@@ -17,6 +17,11 @@ pub(super) const BUSY: &str =
 /// What is said to a sender while the program ends.
 pub(super) const CLOSING: &str = "reqtop is ending: nothing of this request was taken";
 
+/// What is said to a sender whose request did not come in time.
+pub(super) fn late(limit: Duration) -> String {
+    format!("the request did not come to its end within {} s", limit.as_secs_f64())
+}
+
 /// An export response in protobuf: empty when all was taken. The partial success is field 1 for all three signals: the
 /// number refused in its field 1, the reason in its field 2.
 pub(super) fn protobuf(receipt: &Receipt) -> Vec<u8> {

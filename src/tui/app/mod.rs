@@ -29,6 +29,7 @@ use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
 use crate::view::format::clock_ms;
 use crate::view::header::{Meter, Pace, Vitals, header};
+use crate::view::link::TraceUrl;
 
 pub use contract::{Event, ExitReason, Host, Hub, Look, Setup};
 pub use run::MAX_FPS;
@@ -85,6 +86,13 @@ impl<'a> App<'a> {
 
     fn past(&self) -> Option<Arc<Past>> {
         self.frozen.as_ref().map(|frozen| Arc::clone(frozen.past()))
+    }
+
+    /// With links to traces in their store.
+    #[must_use]
+    pub fn linking(mut self, trace_url: Option<TraceUrl>) -> Self {
+        self.env.trace_url = trace_url;
+        self
     }
 
     fn pin(&self) -> Option<RequestKey> {

@@ -28,6 +28,7 @@ use crate::view::data::Data;
 use crate::view::filter::{Error, Filter, without_last};
 use crate::view::header::{Header, Vitals};
 use crate::view::index::Sort;
+use crate::view::link::TraceUrl;
 use crate::view::panes::PaneId;
 use crate::view::window::Window;
 
@@ -51,6 +52,8 @@ pub struct Env {
     pub bookmarks: Vec<u64>,
     /// The present, nanoseconds since the epoch; while paused, the moment of the pause.
     pub now_ns: u64,
+    /// Where traces are shown by their store, when that was said.
+    pub trace_url: Option<TraceUrl>,
 }
 
 impl Env {
@@ -66,6 +69,7 @@ impl Env {
             bookmarks: Vec::new(),
             header: Header::default(),
             now_ns: 0,
+            trace_url: None,
         }
     }
 }

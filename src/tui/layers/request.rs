@@ -11,20 +11,23 @@ use super::help::Help;
 use super::reader::Reader;
 use super::{Command, Env, Layer, Scene, moved, scrolled};
 use crate::lifecycle::facts::State;
+use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::request::{Node, RequestKey, RequestView, TreeRow};
 use crate::lifecycle::stage::Stage;
 use crate::tui::action::{Action, Place};
 use crate::tui::panes::{details, story, tree};
 use crate::tui::theme::Theme;
 use crate::tui::travel;
+use crate::tui::widgets::link::link;
 use crate::tui::widgets::text::{At, pieces, pieces_width, put};
 use crate::view::checks;
 use crate::view::filter::with_attribute;
+use crate::view::link::PLACE;
 use crate::view::otlp_json::whole_request;
 use crate::view::request::axis::Axis;
 use crate::view::request::detail::{self, Detail, Opens, Whole};
 use crate::view::request::tree::{NodeId, line, open_rows};
-use crate::view::request::{evidence, marks, records, title, tree_summary};
+use crate::view::request::{evidence, is_trace, marks, records, title, tree_summary};
 use crate::view::{Line, Nothing, Tone, request_name};
 
 /// The parts that keys can go to.
@@ -70,6 +73,7 @@ pub struct RequestLayer {
     /// The rows there were when the screen was paused; later ones are not shown until it goes on.
     known: Option<HashSet<NodeId>>,
     title: Vec<Line>,
+    trace: Option<TraceId>,
     marks: String,
     story: Vec<Line>,
     pane: tree::Tree,
@@ -106,6 +110,7 @@ impl RequestLayer {
             boilerplate: false,
             known: None,
             title: Vec::new(),
+            trace: None,
             marks: String::new(),
             story: Vec::new(),
             pane: tree::Tree::default(),
@@ -237,6 +242,20 @@ impl RequestLayer {
         Vec::new()
     }
 
+    /// The address of the chosen span's trace, to read and to copy.
+    fn link(&self, request: &RequestView<'_>, env: &Env) -> Command {
+        let span = self.chosen.and_then(|chosen| chosen.find(request));
+        match (&env.trace_url, span.map(|span| span.trace).or(request.facts.trace)) {
+            (None, _) => {
+                Command::Say(format!("start with --trace-url http://jaeger:16686/trace/{PLACE} to link traces"))
+            }
+            (_, None) => Command::Say("no trace id has arrived".into()),
+            (Some(url), Some(trace)) => {
+                Command::Push(Box::new(Reader::new(Whole { title: "Trace in its store".into(), text: url.of(trace) })))
+            }
+        }
+    }
+
     fn build(&mut self, request: &RequestView<'_>, scene: &Scene<'_>) {
         let facts = request.facts;
         self.story = crate::view::story::story(facts, scene.env.now_ns);
@@ -264,6 +283,7 @@ impl RequestLayer {
                 .collect::<Vec<_>>()
                 .join(" · "),
         };
+        self.trace = facts.trace;
         self.title = title(facts, scene.env.now_ns);
         self.marks = marks(facts);
         self.running = facts.state == State::InFlight;
@@ -320,6 +340,7 @@ impl Layer for RequestLayer {
                 Some(span) => return vec![Command::Copy("trace id", span.trace.to_string())],
                 None => return vec![Command::Say("no span is chosen".into())],
             },
+            Action::Link => return vec![self.link(&request, scene.env)],
             Action::CopySpan => match self.chosen {
                 Some(chosen) => return vec![Command::Copy("span id", chosen.span_id().to_string())],
                 None => return vec![Command::Say("no span is chosen".into())],
@@ -386,7 +407,13 @@ impl Layer for RequestLayer {
             }
             // The first part is cut when it must be; the others come whole or not at all.
             if pieces_width(part) <= at.width || at.x == start.x {
-                at = at.after(pieces(buf, at, part, 0, theme) + 3);
+                let used = pieces(buf, at, part, 0, theme);
+                if let (Some(url), Some(trace)) = (&env.trace_url, self.trace)
+                    && is_trace(part)
+                {
+                    link(buf, at, used, &url.of(trace));
+                }
+                at = at.after(used + 3);
             }
         }
         if areas.story.height > 2 {
