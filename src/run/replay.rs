@@ -8,6 +8,7 @@ use super::Ended;
 use super::dashboard::{Stage, Time};
 use super::files::inputs;
 use crate::cli;
+use crate::settings;
 use crate::source::file::{self, Limits, Problem, Progress, Sink};
 use crate::source::intake::{Payload, Receipt, Refusal};
 use crate::source::replay::{Play, Replay};
@@ -29,7 +30,8 @@ pub(super) fn run(args: cli::Replay) -> Result<Ended, String> {
         }
     }
     let play = Play::new(args.speed);
-    let stage = Stage::new(&args.keep, &args.look, None, &args.onward, Time::Played(Arc::clone(&play)))?;
+    let trace_url = settings::trace_url(&args.look, None)?;
+    let stage = Stage::new(&args.keep, &args.look, None, &args.onward, Time::Played(Arc::clone(&play)), trace_url)?;
     let player = Player {
         replay: Replay::new(Arc::clone(&play), stage.intake()),
         shared: stage.shared(),

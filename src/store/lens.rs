@@ -25,6 +25,9 @@ const JOINING: usize = 10;
 /// How many are asked when their spans must be read.
 const SLICE_WITH_SPANS: usize = 2_000;
 
+/// How many requests may differ when a held lens is moved, at some ten microseconds each.
+const MOST_TURNED: usize = 6_000;
+
 /// The requests that match a filter within a window.
 #[derive(Default)]
 pub struct Lens {
@@ -322,9 +325,10 @@ impl Store {
     }
 
     /// Moves a whole lens from what it was held at, or from now, to what it is held at. Costs a look at every request, and
-    /// asking those that differ.
+    /// asking those that differ; when they are too many for one frame, all are asked anew, a slice at a time.
     fn turn(&mut self, was: Option<&Held>, was_until_ns: u64) {
         let Self { lens, requests, tables, traces, .. } = self;
+        let mut turned = 0;
         for (key, request) in requests.iter().filter(|(_, request)| request.counted) {
             let Some(held) = &lens.held else { return };
             let (before, after) = match was {
@@ -341,6 +345,10 @@ impl Store {
             let (was_in, is_in) = (inside(before, was_until_ns), inside(after, lens.until_ns));
             if (is_same && was_in == is_in) || !(was_in || is_in) {
                 continue;
+            }
+            turned += 1;
+            if turned > MOST_TURNED {
+                return self.ask_anew();
             }
             if let Some(before) = before {
                 // Borrowed from what is held, or from the request: not from the lens.

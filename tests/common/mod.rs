@@ -77,24 +77,8 @@ impl Listening {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let stderr = child.stderr.as_mut().unwrap();
-        let mut before = String::new();
-        let line = loop {
-            let (mut line, mut byte) = (Vec::new(), [0]);
-            while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-                line.push(byte[0]);
-            }
-            let line = String::from_utf8(line).unwrap();
-            if line.is_empty() || line.contains("listening: ") {
-                break line;
-            }
-            before += &line;
-        };
-        let address = |after: &str| {
-            let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
-            rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
-        };
-        Self { grpc: address("grpc "), http: address("http "), before, child }
+        let (before, grpc, http) = listening(child.stderr.as_mut().unwrap());
+        Self { child, before, grpc, http }
     }
 
     /// Ends it; gives what it printed.
@@ -118,17 +102,29 @@ impl Listening {
 
 /// Waits until a listener says where it listens: gRPC and HTTP.
 pub fn addresses(stderr: &mut impl Read) -> (SocketAddr, SocketAddr) {
-    let mut line = Vec::new();
-    let mut byte = [0];
-    while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-        line.push(byte[0]);
-    }
-    let line = String::from_utf8(line).unwrap();
+    let (_, grpc, http) = listening(stderr);
+    (grpc, http)
+}
+
+/// Likewise, with what it says before.
+pub fn listening(stderr: &mut impl Read) -> (String, SocketAddr, SocketAddr) {
+    let mut before = String::new();
+    let line = loop {
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+            line.push(byte[0]);
+        }
+        let line = String::from_utf8(line).unwrap();
+        if line.is_empty() || line.contains("listening: ") {
+            break line;
+        }
+        before += &line;
+    };
     let address = |after: &str| {
         let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
         rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
     };
-    (address("grpc "), address("http "))
+    (before, address("grpc "), address("http "))
 }
 
 /// The spans in OTLP JSON lines.

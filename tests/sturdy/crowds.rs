@@ -90,8 +90,8 @@ pub fn no_descriptors(form: Form) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let (grpc, http) = common::addresses(child.stderr.as_mut().unwrap());
-    let listening = Listening { child, before: String::new(), grpc, http };
+    let (before, grpc, http) = common::listening(child.stderr.as_mut().unwrap());
+    let listening = Listening { child, before, grpc, http };
     let pid = listening.child.id();
     // Half a request each: these are busy, so none can be let go for another.
     let held: Vec<TcpStream> = (0..limit * 2)
