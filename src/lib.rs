@@ -40,7 +40,6 @@
 pub mod checks;
 pub mod cli;
 pub mod demo;
-
 pub mod lifecycle;
 pub mod pipeline;
 pub mod query;
