@@ -32,14 +32,14 @@
 //! 7. What is inferred or told by records is never mixed with what spans record.
 //! 8. The clock is an argument; drawing never changes state; nothing but the drawing code writes to the terminal.
 //! 9. There is no `unsafe` code.
-
+//!
+#![doc = include_str!("threats.md")]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod checks;
 pub mod cli;
 pub mod demo;
-
 pub mod lifecycle;
 pub mod pipeline;
 pub mod query;
