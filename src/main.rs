@@ -1,5 +1,7 @@
 //! The entry; the only place that prints.
 
+#![forbid(unsafe_code)]
+
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 

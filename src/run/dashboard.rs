@@ -213,8 +213,8 @@ impl Stage {
 
     /// Shows the screen until it ends. What is on its way out then is [`Leaving`]'s to wait for.
     pub(super) fn show(self) -> (Result<Ended, String>, Leaving) {
-        let Self { shared, intake, onward, setup, clock, trace_url, .. } = self;
-        let ended = tui::run(RunArgs { shared, setup, trace_url, clock: &*clock }).map_err(|error| error.to_string());
+        let Self { shared, intake, onward, setup, clock, .. } = self;
+        let ended = tui::run(RunArgs { shared, setup, clock: &*clock }).map_err(|error| error.to_string());
         let ended = ended.map(|reason| Ended { output: String::new(), notes: Vec::new(), status: reason.status() });
         (ended, Leaving { intake, onward })
     }

@@ -31,7 +31,8 @@ pub(super) fn run(args: cli::Replay) -> Result<Ended, String> {
     }
     let play = Play::new(args.speed);
     let trace_url = settings::trace_url(&args.look, None)?;
-    let stage = Stage::new(&args.keep, &args.look, None, &args.onward, Time::Played(Arc::clone(&play)), trace_url)?;
+    let stage =
+        Stage::new(&args.keep, &args.look, None, &args.onward, Time::Played(Arc::clone(&play)))?.linking(trace_url);
     let player = Player {
         replay: Replay::new(Arc::clone(&play), stage.intake()),
         shared: stage.shared(),
