@@ -2,21 +2,42 @@
 //!
 //! Owns: names, values and their help. Keeps out: what they lead to (`settings` resolves, `main` acts).
 
+mod check;
+mod look;
+mod own;
+mod store;
+mod units;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::units::duration;
+use self::units::size;
 use crate::demo::fault::Kind;
+use crate::source::replay::Speed;
+
+pub use self::check::{CatalogueFormat, Check, CheckFormat, Checks};
+pub use self::look::{Colours, Look, Window};
+pub use self::own::{Completions, Config, Keys, KeysFormat, Man};
+pub use self::store::FromStore;
+
+/// The version, and the commit where it is known (build.rs).
+pub const VERSION: &str = env!("REQTOP_VERSION");
 
 /// Watch every request of an LLM serving cluster live and die.
 ///
 /// Without files, reqtop listens for OTLP (gRPC on 4317, HTTP on 4318, loopback only) and shows what arrives: point the
-/// cluster's OpenTelemetry exporter at it. With files (`-` is standard input) it shows what they hold.
+/// cluster's OpenTelemetry exporter at it. With files (`-` is standard input) it shows what they hold, with --from what a
+/// trace store keeps.
 #[derive(Parser, Debug)]
-#[command(name = "reqtop", version, args_conflicts_with_subcommands = true, max_term_width = 110)]
+#[command(name = "reqtop", version = VERSION, args_conflicts_with_subcommands = true, max_term_width = 110)]
 pub struct Cli {
+    /// The settings file [default: ~/.config/reqtop/config.toml]
+    #[arg(long, value_name = "PATH", env = "REQTOP_CONFIG", global = true)]
+    pub config: Option<PathBuf>,
     /// What to do instead of the dashboard.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -36,6 +57,19 @@ pub enum Command {
     Check(Check),
     /// Print the catalogue of checks.
     Checks(Checks),
+    /// Print the settings as they hold with where each comes from: flag, environment, file or default.
+    Config(Config),
+    /// Print every action with its usual keys.
+    Keys(Keys),
+    /// Print what a shell needs to complete reqtop's words.
+    Completions(Completions),
+    /// Print the manual (man 1), or write a page for every command.
+    Man(Man),
+    /// Play recordings again on the dashboard, at the pace at which their requests arrived.
+    Replay(Replay),
+    /// List the themes, where each comes from and what is odd about it; own ones are files in
+    /// ~/.config/reqtop/themes.
+    Themes,
     /// Run the dashboard on a simulated cluster that exports to it over loopback.
     Demo(Demo),
 }
@@ -49,9 +83,15 @@ pub struct Dashboard {
     /// Go on reading the last file while it is written (plain lines only).
     #[arg(long, short = 'f', requires = "files")]
     pub follow: bool,
+    /// Read from a trace store.
+    #[command(flatten)]
+    pub from: FromStore,
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
@@ -60,15 +100,42 @@ pub struct Dashboard {
     pub look: Look,
 }
 
+/// Where what is received goes on to.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Onward {
+    /// Append everything received to this file as OTLP JSON lines with the time it arrived; `.gz` and `.zst` compress.
+    /// `reqtop replay` plays it again, the Collector and Jaeger read it.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Put the recording aside under a name with the time when it would grow beyond this, and begin a new one
+    /// [default: never]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "record")]
+    pub record_max: Option<usize>,
+    /// How many of those put aside are kept.
+    #[arg(long, value_name = "N", default_value = "4", requires = "record")]
+    pub record_keep: Option<usize>,
+    /// Pass everything received on, as it came, to another OTLP endpoint: grpc://HOST:PORT or http://HOST:PORT.
+    #[arg(long, value_name = "URL")]
+    pub forward: Option<String>,
+    /// A header sent along (Authorization, X-Scope-OrgID); never shown.
+    #[arg(long, value_name = "NAME=VALUE", env = "REQTOP_FORWARD_HEADER", hide_env_values = true)]
+    pub forward_header: Vec<String>,
+    /// Compress what is passed on.
+    #[arg(long, requires = "forward")]
+    pub forward_gzip: bool,
+    /// What may wait for the other endpoint; beyond that exports are dropped and counted.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64MiB", requires = "forward")]
+    pub forward_queue: Option<usize>,
+}
+
 /// Where to listen.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Listen {
-    /// Address of the OTLP/gRPC endpoint: PORT, IPV4:PORT or [IPV6]:PORT; port 0 takes a free one
-    /// [default: 4317 on 127.0.0.1 and ::1]
-    #[arg(long, value_name = "ADDR", env = "REQTOP_GRPC")]
+    /// Address of the OTLP/gRPC endpoint: PORT (on 127.0.0.1 and ::1), IPV4:PORT or [IPV6]:PORT; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR", env = "REQTOP_GRPC", default_value = "4317")]
     pub grpc: Option<String>,
-    /// Address of the OTLP/HTTP endpoint, likewise [default: 4318 on 127.0.0.1 and ::1]
-    #[arg(long, value_name = "ADDR", env = "REQTOP_HTTP")]
+    /// Address of the OTLP/HTTP endpoint, likewise.
+    #[arg(long, value_name = "ADDR", env = "REQTOP_HTTP", default_value = "4318")]
     pub http: Option<String>,
     /// The largest message taken, before and after decompression.
     #[arg(long, value_name = "SIZE", env = "REQTOP_MAX_MESSAGE", value_parser = size, default_value = "16MiB")]
@@ -76,6 +143,30 @@ pub struct Listen {
     /// Let pages of this origin export over HTTP (CORS); may be given more than once.
     #[arg(long, value_name = "ORIGIN", env = "REQTOP_ALLOW_ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
+    /// Connections that may be open at once; beyond, those idle longest are let go [default: 2048]
+    #[arg(long, value_name = "N", env = "REQTOP_MAX_CONNECTIONS")]
+    pub max_connections: Option<usize>,
+    /// Who may send.
+    #[command(flatten)]
+    pub guard: Guard,
+}
+
+/// Who may send.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Guard {
+    /// Take only what comes with `authorization: Bearer TOKEN`, the TOKEN being the only line of this file. REQTOP_TOKEN
+    /// may hold it instead.
+    #[arg(long, value_name = "FILE", env = "REQTOP_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Speak TLS, on both ports, with this certificate (PEM; followed by those between it and its authority).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_CERT")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM, without a passphrase).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
+    /// Take only senders with a certificate of this authority (PEM).
+    #[arg(long, value_name = "FILE", env = "REQTOP_TLS_CLIENT_CA")]
+    pub tls_client_ca: Option<PathBuf>,
 }
 
 /// What to keep.
@@ -89,18 +180,15 @@ pub struct Keep {
     pub lost_after: Option<Duration>,
 }
 
-/// How it looks.
+/// Where a headless command's output goes.
 #[derive(Args, Debug, Default, Clone)]
-pub struct Look {
-    /// The theme: `terminal` or `light`.
-    #[arg(long, value_name = "NAME", env = "REQTOP_THEME", default_value = "terminal")]
-    pub theme: Option<String>,
-    /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
-    #[arg(long, env = "REQTOP_ASCII")]
-    pub ascii: bool,
-    /// Show only requests that match this filter at first.
-    #[arg(long, value_name = "EXPR")]
-    pub filter: Option<String>,
+pub struct Out {
+    /// Write to this file instead of standard output; its owner alone may read it, and what is there already stays.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file of `--output` when there is one.
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 /// Options of `reqtop report`.
@@ -109,6 +197,9 @@ pub struct Report {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
     /// Print JSON (schema `reqtop.report.v1`) instead of text.
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
@@ -120,89 +211,28 @@ pub struct Report {
     pub window: Option<Duration>,
 }
 
-/// Options of `reqtop check`.
-#[derive(Args, Debug)]
-pub struct Check {
-    /// Where the data comes from.
-    #[command(flatten)]
-    pub input: Input,
-    /// How to print.
-    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
-    pub format: CheckFormat,
-    /// The same as `--format json` (schema `reqtop.check.v1`).
-    #[arg(long)]
-    pub json: bool,
-    /// How many requests must match a filter: EXPR, EXPR>=N, EXPR<=N or EXPR==N; at least one when not said.
-    #[arg(long, value_name = "EXPR")]
-    pub expect: Vec<String>,
-    /// Only these checks or families (`queue`, `queue.reason`), separated by commas.
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
-    pub only: Vec<String>,
-    /// Not these checks or families.
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
-    pub skip: Vec<String>,
-    /// Warnings fail too.
-    #[arg(long)]
-    pub strict: bool,
-    /// Accepted violations: a line each, `check.id` or `check.id part of the sentence`.
-    #[arg(long, value_name = "FILE")]
-    pub baseline: Option<PathBuf>,
-    /// Compare with AIPerf's profile_export.jsonl (and phase_manifest.json beside it).
-    #[arg(long, value_name = "FILE")]
-    pub aiperf: Option<PathBuf>,
-    /// Compare with a small JSON ledger of another load generator.
-    #[arg(long, value_name = "FILE")]
-    pub load: Option<PathBuf>,
-}
-
-/// Forms of `reqtop check`.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckFormat {
-    /// For people.
-    Text,
-    /// Schema `reqtop.check.v1`.
-    Json,
-    /// JUnit XML.
-    Junit,
-    /// GitHub workflow annotations.
-    Github,
-}
-
-/// Options of `reqtop checks`.
-#[derive(Args, Debug)]
-pub struct Checks {
-    /// How to print.
-    #[arg(long, value_enum, default_value_t = CatalogueFormat::Text)]
-    pub format: CatalogueFormat,
-}
-
-/// Forms of `reqtop checks`.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CatalogueFormat {
-    /// For people.
-    Text,
-    /// JSON.
-    Json,
-    /// A Markdown table.
-    Markdown,
-}
-
 /// Options of `reqtop export`.
 #[derive(Args, Debug)]
 pub struct Export {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
 }
 
 /// Where a headless command's data comes from.
 #[derive(Args, Debug)]
 pub struct Input {
     /// Files as for the dashboard; `-` is standard input.
-    #[arg(required_unless_present = "listen")]
+    #[arg(required_unless_present_any = ["listen", "from"])]
     pub files: Vec<PathBuf>,
+    /// Read from a trace store.
+    #[command(flatten)]
+    pub from: FromStore,
     /// Listen for OTLP instead of, or after, reading files; ends on Ctrl-C.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     pub listen: bool,
     /// Stop listening after this time.
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "listen")]
@@ -216,9 +246,32 @@ pub struct Input {
     /// Where to listen.
     #[command(flatten)]
     pub endpoint: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
+}
+
+/// Options of `reqtop replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// Recordings in their order; other OTLP files play by the times at which their spans ended. `-` is standard input.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// How fast: a factor, or `max`. Pausing holds the replay; of a silence of more than a minute the rest is left out.
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
+    pub speed: Speed,
+    /// Where what is played goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
+    /// What to keep.
+    #[command(flatten)]
+    pub keep: Keep,
+    /// How it looks.
+    #[command(flatten)]
+    pub look: Look,
 }
 
 /// Options of `reqtop demo`.
@@ -252,6 +305,9 @@ pub struct Demo {
     /// Where to listen [default: free ports on 127.0.0.1]
     #[command(flatten)]
     pub listen: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
@@ -272,6 +328,14 @@ pub enum DemoMode {
 /// The word for every fault that can be told in the mode and shape.
 pub const ALL_FAULTS: &str = "all";
 
+/// The command line, as parsing, completions and the manual know it.
+pub fn command() -> clap::Command {
+    // The demo must not be in the way of one that listens already.
+    Cli::command().mut_subcommand("demo", |demo| {
+        demo.mut_arg("grpc", |grpc| grpc.default_value("0")).mut_arg("http", |http| http.default_value("0"))
+    })
+}
+
 /// The kinds of faults, from their one table.
 fn faults() -> PossibleValuesParser {
     let all = PossibleValue::new(ALL_FAULTS).help("every kind that can be told in the mode and shape");
@@ -280,44 +344,13 @@ fn faults() -> PossibleValuesParser {
     )
 }
 
-/// Reads `512MiB`, `64k`, `1048576`.
-fn size(text: &str) -> Result<usize, String> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| format!("expected a size such as 512MiB, found {text:?}"))?;
-    let unit = match text[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1u64,
-        "k" | "kb" | "kib" => 1 << 10,
-        "m" | "mb" | "mib" => 1 << 20,
-        "g" | "gb" | "gib" => 1 << 30,
-        other => return Err(format!("expected B, KiB, MiB or GiB, found {other:?}")),
-    };
-    Ok((number * unit as f64) as usize)
-}
-
-/// Reads `90s`, `1.5m`, `500ms`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| format!("expected a time such as 60s, found {text:?}"))?;
-    let seconds = match text[digits..].trim() {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        other => return Err(format!("expected ms, s, m or h, found {other:?}")),
-    };
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_catalogue_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
@@ -339,16 +372,5 @@ mod tests {
         assert!(Cli::try_parse_from(["reqtop", "demo", "--fault", "gremlins"]).is_err());
         let help = Cli::command().find_subcommand_mut("demo").map(|demo| demo.render_long_help().to_string());
         assert!(Kind::all().all(|kind| help.as_ref().is_some_and(|help| help.contains(kind.name))));
-    }
-
-    #[test]
-    fn sizes_and_times_are_read_with_their_units() {
-        assert_eq!((size("512MiB"), size("64k"), size("1.5 gib")), (Ok(512 << 20), Ok(64 << 10), Ok(3 << 29)));
-        assert!(size("lots").is_err() && size("5 parsecs").is_err());
-        assert_eq!(
-            (duration("500ms"), duration("2"), duration("1.5m")),
-            (Ok(Duration::from_millis(500)), Ok(Duration::from_secs(2)), Ok(Duration::from_secs(90)))
-        );
-        assert!(duration("-1s").is_err() && duration("1 fortnight").is_err());
     }
 }

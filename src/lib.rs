@@ -6,18 +6,19 @@
 //! Data flows one way; imports run downward; every concept has one home.
 //!
 //! ```text
-//! gRPC, HTTP, files → source (raw OTLP bytes, bounded channel) → pipeline (the one writer: decode, ingest, refresh)
+//! gRPC, HTTP, files, Jaeger, Tempo → source (raw OTLP bytes, bounded channel) → pipeline (the one writer: decode, ingest, refresh)
 //!     → store (request trees, indexes, rollups, retention) → view (plain data with a tone) → tui
 //!                                                            └→ report (headless)
 //! ```
 //!
 //! - [`lifecycle`]: the vocabulary. Spans as borrowed bytes, stages, evidence, records, the facts of a request. Pure.
-//! - [`source`]: ways in. OTLP over gRPC and HTTP, files; JSON is turned into the same protobuf bytes. Knows no store.
+//! - [`source`]: ways in. OTLP over gRPC and HTTP, files, trace stores; JSON is turned into the same protobuf bytes. Knows no store.
 //! - [`query`]: the filter language.
 //! - [`store`]: spans → request trees with their facts, in any order of arrival; rollups; retention.
-//! - [`pipeline`]: joins sources to the store.
+//! - [`pipeline`]: joins sources to the store. [`tap`]: the ways out beside it, such as recordings.
 //! - [`view`]: what one screen needs, as plain data. [`report`]: the same numbers headless. [`tui`]: the terminal.
 //! - [`demo`]: a simulated cluster with a ledger of what truly happened.
+//! - [`writing`]: how files are written.
 //! - [`run`]: the commands, put together; `cli` and `settings` say what was asked for.
 //!
 //! # Invariants
@@ -31,7 +32,8 @@
 //! 7. What is inferred or told by records is never mixed with what spans record.
 //! 8. The clock is an argument; drawing never changes state; nothing but the drawing code writes to the terminal.
 //! 9. There is no `unsafe` code.
-
+//!
+#![doc = include_str!("threats.md")]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -46,5 +48,7 @@ pub mod run;
 pub mod settings;
 pub mod source;
 pub mod store;
+pub mod tap;
 pub mod tui;
 pub mod view;
+pub mod writing;

@@ -2,7 +2,7 @@
 //!
 //! Owns: when the store is refreshed, and the lock under which it is shared with readers. The lock is fair: a reader that
 //! waits gets it between two payloads, so a screen is drawn while data pours in. Keeps out: sockets and files (`source`),
-//! drawing (`tui`).
+//! drawing (`tui`), where payloads go on to (`tap`).
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,8 +11,9 @@ use std::time::Duration;
 use parking_lot::FairMutex;
 
 use crate::source::decode;
-use crate::source::intake::{Outlet, Payload, Receipt, Received, Refusal};
+use crate::source::intake::{Body, Outlet, Payload, Receipt, Received, Refusal};
 use crate::store::Store;
+use crate::tap::Taps;
 
 /// After how many bytes taken in without a pause the store is brought up to date all the same.
 const REFRESH_BYTES: usize = 2 << 20;
@@ -23,6 +24,9 @@ const REFRESH_AFTER: Duration = Duration::from_millis(15);
 
 /// How long the writer waits at least for a payload before it asks further checks.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
+/// And how long at most: the clock may have gone back since it was planned.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The clock by which arrivals are counted, nanoseconds since the Unix epoch. An argument, so that tests choose it.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -49,15 +53,32 @@ fn bring_up_to_date(store: &mut Store, now_ns: u64) -> Option<Duration> {
     store.refresh(now_ns);
     store.check(now_ns);
     let next_ns = store.next_check_ns()?;
-    Some(Duration::from_nanos(next_ns.saturating_sub(now_ns)).max(SHORTEST_WAIT))
+    Some(Duration::from_nanos(next_ns.saturating_sub(now_ns)).clamp(SHORTEST_WAIT, LONGEST_WAIT))
 }
 
-/// Starts the writer. It ends when every source is gone and everything is taken in. `changed` is called after the store
-/// has been brought up to date.
+/// Starts the writer without taps; see [`start_with`].
+///
+/// # Errors
+/// The system gives no thread.
 pub fn start(
+    outlet: Outlet,
+    store: Arc<FairMutex<Store>>,
+    clock: Clock,
+    changed: impl Fn() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    start_with(outlet, store, clock, Taps::new(), changed)
+}
+
+/// Starts the writer. It ends when every source is gone and everything is taken in; the taps, which are handed all that was
+/// taken in before it is acknowledged, end with it. `changed` is called after the store has been brought up to date.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start_with(
     mut outlet: Outlet,
     store: Arc<FairMutex<Store>>,
     clock: Clock,
+    mut taps: Taps,
     changed: impl Fn() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
     let work = move || {
@@ -85,7 +106,7 @@ pub fn start(
             let (mut next, mut taken) = (Some(first), 0);
             while let Some(mut delivery) = next {
                 taken += delivery.payload.size();
-                let now_ns = clock();
+                let now_ns = delivery.payload.arrived_ns.unwrap_or_else(|| clock());
                 let mut store = store.lock();
                 let outcome = take_in(&mut store, &mut delivery.payload, now_ns);
                 next = outlet.try_recv();
@@ -98,6 +119,9 @@ pub fn start(
                     patience = Some(REFRESH_AFTER.saturating_sub(since).max(SHORTEST_WAIT));
                 }
                 drop(store);
+                if let (Ok(_), Body::Otlp(signal, bytes)) = (&outcome, &delivery.payload.body) {
+                    taps.iter_mut().for_each(|tap| tap.take(*signal, bytes, now_ns));
+                }
                 delivery.answer(outcome);
                 if due {
                     changed();

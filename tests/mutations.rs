@@ -6,13 +6,14 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use reqtop::checks::load::{Class, LoadList, aiperf, compare};
+use reqtop::checks::load::{Class, LoadList, aiperf, compare, ledger};
 use reqtop::checks::{self, Answer, Answers, Learned, Level, Moment, Run};
 use reqtop::demo::{self, Cluster, Settings};
 use reqtop::lifecycle::record::Record;
 use reqtop::lifecycle::request::RequestKey;
-use reqtop::lifecycle::stage::Mode;
+use reqtop::lifecycle::stage::{Mode, Outcome};
 use reqtop::pipeline::take_in;
+use reqtop::report::check::{Accepted, CheckReport, Rules};
 use reqtop::source::file::{self, Input, Problem, Progress, Sink};
 use reqtop::source::intake::{Body, Payload, Receipt, Refusal, Signal};
 use reqtop::source::otlp::json::{Shape, transcode};
@@ -101,7 +102,7 @@ fn every_mutation_answers_exactly_its_fault() {
         }
         let records = case["records"].as_array().unwrap();
         let records = records.iter().map(|record| Record::from_json(record.to_string().as_bytes()).unwrap()).collect();
-        fed.payload(Payload { body: Body::Records(records), tally: Default::default() }).unwrap();
+        fed.payload(Payload { body: Body::Records(records), tally: Default::default(), arrived_ns: None }).unwrap();
         fed.0.finish(1);
         let words = |list: &Json| -> BTreeSet<String> {
             list.as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()
@@ -307,4 +308,53 @@ fn disagreements_with_aiperf_are_found_and_classes_named() {
     // The root of a client that sends no such id.
     list.phases[1].end_ns = Some(7);
     assert_eq!(compare(&list, fed.0.requests()).others.len(), 1);
+}
+
+/// The exit status, JSON, JUnit and annotations come from one verdict: none fails alone.
+#[test]
+fn every_form_tells_the_same_verdict() {
+    let mut fed = Fed::capture("fast-flush");
+    let root = fed.0.standing().by_outcome;
+    let of = |outcome: Outcome| root[Outcome::ALL.iter().position(|other| *other == outcome).unwrap()];
+    let ledger = |success: u64| {
+        let text = format!(
+            r#"{{"results":{{"unary":{{"200":{success},"429":{}}},"abort":{{"aborted":{}}}}}}}"#,
+            of(Outcome::Rejected),
+            of(Outcome::Cancelled)
+        );
+        Some(ledger::parse(&text).unwrap())
+    };
+    fed.0.check_all();
+    for wrong in [0, 1] {
+        let rules = Rules { ledger: ledger(of(Outcome::Success) + wrong), ..Rules::default() };
+        let report = CheckReport::of(&fed.0, &rules);
+        assert_eq!(report.passed, wrong == 0);
+        let json: Json = serde_json::from_str(&report.to_json()).unwrap();
+        assert_eq!(json["ledger"]["unequal"].as_array().unwrap().len() as u64, wrong);
+        assert!(report.to_junit().contains(&format!("failures=\"{wrong}\"")), "{}", report.to_junit());
+        assert_eq!(report.to_github().matches("::error").count() as u64, wrong);
+    }
+    // The same of a violation: one the baseline accepts fails in no form.
+    let case: Json =
+        text("mutations.jsonl.gz").lines().map(|line| serde_json::from_str::<Json>(line).unwrap()).next().unwrap();
+    assert_eq!(case["level"], "E");
+    let mut fed = Fed::new();
+    for request in case["traces"].as_array().unwrap() {
+        let mut bytes = Vec::new();
+        transcode(Shape::Request(Signal::Traces), request.to_string().as_bytes(), &mut bytes).unwrap();
+        fed.payload(Payload::otlp(Signal::Traces, bytes)).unwrap();
+    }
+    fed.0.finish(1);
+    fed.0.check_all();
+    let plain = CheckReport::of(&fed.0, &Rules::default());
+    let failing: Vec<&str> = plain.checks.iter().filter(|check| check.failing > 0).map(|check| check.id).collect();
+    assert!(failing.contains(&case["check"].as_str().unwrap()));
+    let baseline = Accepted::read(&failing.join("\n")).unwrap();
+    let accepted = CheckReport::of(&fed.0, &Rules { baseline, ..Rules::default() });
+    for (report, failing) in [(plain, failing.len()), (accepted, 0)] {
+        assert_eq!(report.passed, failing == 0);
+        assert!(report.to_junit().contains(&format!("failures=\"{failing}\"")));
+        assert_eq!(report.to_junit().matches("<failure").count(), failing);
+        assert_eq!(report.to_github().contains("::error"), failing > 0);
+    }
 }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use reqtop::demo::{Cluster, Settings, Signal};
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use reqtop::demo::{Cluster, Delivery, Settings, Signal};
 use reqtop::pipeline::take_in;
 use reqtop::query::Query;
 use reqtop::report::{InputSection, Report};
@@ -17,7 +19,7 @@ const SECOND: u64 = 1_000_000_000;
 const WHOLE: Room = Room { columns: 196, rows: 55, zoomed: true };
 const SMALL: Room = Room { columns: 70, rows: 11, zoomed: false };
 
-fn take(store: &mut Store, delivery: reqtop::demo::Delivery) {
+fn take(store: &mut Store, delivery: Delivery) {
     let signal = match delivery.signal {
         Signal::Traces => Wire::Traces,
         Signal::Logs => Wire::Logs,
@@ -219,6 +221,79 @@ fn panes_and_report_say_the_same_of_any_filter_and_window() {
     }
 }
 
+/// The terms that the cells and bars of every pane stand for.
+fn terms_of(store: &Store) -> Vec<String> {
+    let mut terms: Vec<String> = PaneId::ALL
+        .iter()
+        .flat_map(|(id, _)| {
+            let pane = pane(*id, store, WHOLE, None);
+            let plots = pane.columns.iter().flatten().filter_map(|block| match &block.body {
+                Body::Plot(plot) => Some(plot),
+                _ => None,
+            });
+            let of_bars = plots.flat_map(|plot| &plot.bars).filter_map(|bar| bar.term.clone());
+            of_bars.chain(cells(&pane).filter_map(|cell| cell.term.clone())).collect::<Vec<_>>()
+        })
+        .collect();
+    terms.sort();
+    terms.dedup();
+    terms
+}
+
+/// Any filter made of what the panes themselves offer, and of what one types.
+fn filters(offered: Vec<String>) -> impl Strategy<Value = String> {
+    const TYPED: [&str; 8] = [
+        "outcome:(cancelled,rejected)",
+        "leg(phase:prefill queue.wait>1ms)",
+        "total>200ms",
+        "state:in_flight",
+        "margin:0..0.05",
+        "span:worker.admission",
+        "attempts>1",
+        "check:*",
+    ];
+    let typed = prop::sample::select(TYPED.to_vec()).prop_map(str::to_owned);
+    let term = prop_oneof![4 => prop::sample::select(offered), 1 => typed];
+    term.prop_recursive(3, 8, 2, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|a| format!("not ({a})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}) ({b})")),
+            (inner.clone(), inner).prop_map(|(a, b)| format!("({a}) or ({b})")),
+        ]
+    })
+}
+
+/// Any filter asked at any moment, with more arriving after it was asked: the panes, kept up one request at a time, say
+/// what the report counts from nothing.
+#[test]
+fn any_filter_shows_the_report_of_what_it_finds() {
+    let mut cluster = Cluster::new(&Settings { seed: 5, rate: 25.0, ..Settings::default() }, START_NS);
+    let (first, then) = (cluster.advance(START_NS + 8 * SECOND), cluster.advance(START_NS + 14 * SECOND));
+    let fill = |store: &mut Store, of: &[Delivery], seconds: u64| {
+        of.iter().for_each(|delivery| take(store, delivery.clone()));
+        store.refresh(START_NS + seconds * SECOND);
+    };
+    let mut store = Store::new(Limits::default());
+    fill(&mut store, &first, 8);
+    look(&mut store, "", None, START_NS + 8 * SECOND);
+    let offered = terms_of(&store);
+    assert!(offered.len() > 100, "{offered:?}");
+    let windows = prop::sample::select(vec![None, Some(2 * SECOND), Some(10 * SECOND)]);
+    let config = ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let tried = runner.run(&(filters(offered), windows), |(filter, window_ns)| {
+        let mut store = Store::new(Limits::default());
+        fill(&mut store, &first, 8);
+        look(&mut store, &filter, window_ns, START_NS + 8 * SECOND);
+        fill(&mut store, &then, 14);
+        let last = store.requests().map(|(_, facts)| reqtop::store::time_of(facts)).max().unwrap();
+        look(&mut store, &filter, window_ns, last);
+        same_as_report(&store, &filter, window_ns);
+        Ok(())
+    });
+    tried.unwrap();
+}
+
 #[test]
 fn panes_say_what_truly_happened_at_any_pause() {
     let mut cluster = Cluster::new(&Settings { seed: 9, rate: 25.0, ..Settings::default() }, START_NS);
@@ -295,7 +370,8 @@ fn held_panes_stay_as_they_are() {
         look(&mut store, filter, None, paused_ns);
         before.push(all(&store));
     }
-    store.hold();
+    let past = store.still(paused_ns);
+    store.hold(&past);
     run(&mut cluster, &mut store, START_NS + 40 * SECOND);
     for (filter, before) in filters.into_iter().zip(&before) {
         look(&mut store, filter, None, paused_ns);

@@ -193,6 +193,9 @@ fn the_pictures_are_what_the_program_shows() {
         ("streaming-150x40", "terminal", &DARK, (150, 40), "4z"),
         ("workers-150x40", "terminal", &DARK, (150, 40), "w"),
         ("sessions-150x40", "terminal", &DARK, (150, 40), "a"),
+        ("themes-150x40", "terminal", &DARK, (150, 40), "T↓↓↓↓↓"),
+        ("palette-150x40", "terminal", &DARK, (150, 40), ":pane"),
+        ("live-colour-blind-150x40", "colour-blind", &DARK, (150, 40), ""),
         ("live-200x60", "terminal", &DARK, (200, 60), ""),
     ] {
         let picture = svg(&frame(&shared, theme, size, keys), palette);

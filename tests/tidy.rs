@@ -10,13 +10,15 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("query", &["lifecycle"]),
     ("checks", &["lifecycle"]),
     ("store", &["lifecycle", "query", "checks"]),
-    ("pipeline", &["lifecycle", "source", "store"]),
+    ("tap", &["lifecycle", "source"]),
+    ("pipeline", &["lifecycle", "source", "store", "tap"]),
     ("view", &["lifecycle", "query", "checks", "store"]),
     ("report", &["lifecycle", "query", "checks", "store", "view"]),
     ("tui", &["lifecycle", "query", "checks", "store", "view"]),
     ("demo", &["lifecycle"]),
-    ("cli", &["demo"]),
-    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store"]),
+    ("writing", &[]),
+    ("cli", &["demo", "source", "tui"]),
+    ("settings", &["cli", "demo", "lifecycle", "query", "source", "store", "tap", "tui", "view"]),
     (
         "run",
         &[
@@ -30,8 +32,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "settings",
             "source",
             "store",
+            "tap",
             "tui",
             "view",
+            "writing",
         ],
     ),
 ];
@@ -39,12 +43,12 @@ const ROOMS: &[(&str, &[&str])] = &[
 /// Words that may stand only in these places.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("opentelemetry_proto", &["source/otlp", "demo"]),
-    ("tonic::", &["source/otlp", "demo"]),
+    ("tonic::", &["source/otlp", "demo", "tap/forward"]),
     ("axum", &["source/otlp"]),
     ("crossterm", &["tui"]),
     ("ratatui", &["tui"]),
     ("Color::", &["tui"]),
-    ("tokio", &["source", "demo", "run"]),
+    ("tokio", &["source", "demo", "run", "tap"]),
     ("SystemTime::now", &["run"]),
     ("println!", &["main.rs"]),
     ("unsafe {", &[]),
@@ -73,7 +77,9 @@ fn code(path: &Path) -> String {
 }
 
 fn is_test(path: &str) -> bool {
-    ["tests.rs", "fixture.rs", "journeys.rs"].iter().any(|name| path.ends_with(name)) || path.contains("/tests/")
+    ["tests.rs", "fixture.rs", "journeys.rs"].iter().any(|name| path.ends_with(name))
+        || path.contains("/tests/")
+        || path.contains("/journeys/")
 }
 
 fn each_source(mut visit: impl FnMut(&str, &str)) {

@@ -15,8 +15,11 @@ use parking_lot::Mutex;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status};
+use tonic::{Code, Request, Status};
 
 use super::ledger::Ledger;
 use super::{Cluster, Delivery, Settings, Signal};
@@ -56,27 +59,54 @@ pub struct Report {
     pub ledger: Ledger,
 }
 
-/// Runs a cluster in real time until `shutdown`, or the settings' duration, and sends everything to `url`
-/// (`http://127.0.0.1:4317`). `start_ns` is the present, nanoseconds since the epoch: the start of virtual time.
+/// Where to send.
+#[derive(Clone)]
+pub struct Target {
+    /// Of an OTLP/gRPC endpoint: `http://127.0.0.1:4317`.
+    pub url: String,
+    /// The token it asks for; in no message and no `Debug` output.
+    pub bearer: Option<String>,
+}
+
+type Client = InterceptedService<Channel, Bearer>;
+
+/// Shows the token with every export.
+#[derive(Clone)]
+struct Bearer(Option<AsciiMetadataValue>);
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(value) = &self.0 {
+            request.metadata_mut().insert("authorization", value.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// Runs a cluster in real time until `shutdown`, or the settings' duration, and sends everything to `to`.
+/// `start_ns` is the present, nanoseconds since the epoch: the start of virtual time.
 ///
 /// After a duration the requests in flight are waited for; after a shutdown what has been said is still sent.
 ///
 /// # Errors
-/// When `url` is not the address of an endpoint.
+/// When it is not the address of an endpoint.
 pub async fn run(
     settings: &Settings,
-    url: &str,
+    to: Target,
     start_ns: u64,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Report, String> {
-    let endpoint = Endpoint::from_shared(url.to_owned())
+    let Target { url, bearer } = to;
+    let endpoint = Endpoint::from_shared(url.clone())
         .map_err(|error| format!("--export expects a URL such as http://127.0.0.1:4317, got {url:?}: {error}"))?
         .connect_timeout(Duration::from_secs(5))
         .timeout(Duration::from_secs(10));
-    let channel = endpoint.connect_lazy();
+    let bearer = bearer.map(|token| AsciiMetadataValue::try_from(format!("Bearer {token}")));
+    let bearer = bearer.transpose().map_err(|_| "the token does not fit a header")?;
+    let client = InterceptedService::new(endpoint.connect_lazy(), Bearer(bearer));
     let sent = Arc::new(Mutex::new(Report::default()));
     let (hand, waiting) = mpsc::channel(WAITING);
-    let mut sender = tokio::spawn(send_all(channel, waiting, Arc::clone(&sent)));
+    let mut sender = tokio::spawn(send_all(client, waiting, Arc::clone(&sent)));
     let mut cluster = Cluster::new(settings, start_ns);
     pace(&mut cluster, settings.duration, start_ns, hand, shutdown).await;
     match tokio::time::timeout(LAST_CALL, &mut sender).await {
@@ -130,9 +160,9 @@ async fn pace(
 }
 
 /// Sends what comes, in order, until the other side is done.
-async fn send_all(channel: Channel, mut waiting: mpsc::Receiver<Delivery>, sent: Arc<Mutex<Report>>) {
-    let mut traces = TraceServiceClient::new(channel.clone());
-    let mut logs = LogsServiceClient::new(channel);
+async fn send_all(client: Client, mut waiting: mpsc::Receiver<Delivery>, sent: Arc<Mutex<Report>>) {
+    let mut traces = TraceServiceClient::new(client.clone());
+    let mut logs = LogsServiceClient::new(client);
     while let Some(delivery) = waiting.recv().await {
         let bytes = delivery.body.len() as u64;
         let taken = match delivery.signal {
@@ -158,7 +188,7 @@ async fn send_all(channel: Channel, mut waiting: mpsc::Receiver<Delivery>, sent:
 }
 
 async fn send_traces(
-    client: &mut TraceServiceClient<Channel>,
+    client: &mut TraceServiceClient<Client>,
     delivery: &Delivery,
     sent: &Mutex<Report>,
 ) -> Result<u64, String> {
@@ -177,7 +207,7 @@ async fn send_traces(
 }
 
 async fn send_logs(
-    client: &mut LogsServiceClient<Channel>,
+    client: &mut LogsServiceClient<Client>,
     delivery: &Delivery,
     sent: &Mutex<Report>,
 ) -> Result<u64, String> {
@@ -292,7 +322,8 @@ mod tests {
         let server = tokio::spawn(async move { axum::serve(listener, services).await });
         let settings = Settings { rate: 150.0, ..Settings::default() };
         let start_ns = 1_796_000_000_000_000_000;
-        let report = run(&settings, &url, start_ns, receiver.0.enough.notified()).await.unwrap();
+        let report =
+            run(&settings, Target { url, bearer: None }, start_ns, receiver.0.enough.notified()).await.unwrap();
         server.abort();
         assert_eq!((report.lost, report.retries), (0, 1), "{:?}", report.trouble);
         assert_eq!(report.spans, receiver.0.spans.load(Ordering::Relaxed));
@@ -303,7 +334,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_url_that_is_none_is_refused_with_what_was_expected() {
-        let error = run(&Settings::default(), "not a url", 0, std::future::pending()).await.unwrap_err();
+        let error =
+            run(&Settings::default(), Target { url: "not a url".into(), bearer: None }, 0, std::future::pending())
+                .await
+                .unwrap_err();
         assert!(error.contains("expects a URL") && error.contains("not a url"), "{error}");
     }
 }

@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use crate::lifecycle::stage::Mode;
 
-pub use export::{Report, run};
+pub use export::{Report, Target, run};
 use ledger::Ledger;
 
 /// How the simulated cluster is built and loaded.

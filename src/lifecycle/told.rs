@@ -47,6 +47,17 @@ impl Told {
         }
     }
 
+    /// What was told by a moment, nanoseconds since the epoch.
+    #[must_use]
+    pub fn by(&self, at_ns: u64) -> Self {
+        let by = |moment: Option<u64>| moment.filter(|moment| *moment <= at_ns);
+        let told = Self { received_ns: by(self.received_ns), completed_ns: by(self.completed_ns), ..Self::default() };
+        if !told.any() {
+            return told;
+        }
+        Self { model: self.model.clone(), endpoint: self.endpoint.clone(), streaming: self.streaming, ..told }
+    }
+
     /// Whether anything was told.
     pub fn any(&self) -> bool {
         self.received_ns.is_some() || self.completed_ns.is_some()

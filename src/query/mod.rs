@@ -50,6 +50,7 @@ pub use complete::{Completion, Vocabulary, complete};
 pub use eval::{Answer, Lazy, OnDemand};
 pub use fields::{ROWS, Row, reference};
 pub use term::Op;
+pub use text::meant;
 pub use write::{Name, append, append_term, drop_last_term, term};
 
 /// The longest text that is parsed, bytes.

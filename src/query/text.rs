@@ -177,6 +177,21 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
         5..=7 => 1,
         _ => 2,
     };
+    within(word, allowed, candidates)
+}
+
+/// The same for words out of a short list that the user is known to mean, such as the names of settings: a slip in a
+/// word of three letters counts, too.
+pub fn meant<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    match word.chars().count() {
+        0..=2 | 40.. => None,
+        3..=5 => within(word, 1, candidates),
+        _ => within(word, 2, candidates),
+    }
+}
+
+fn within<'a>(word: &str, allowed: usize, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.chars().count();
     candidates
         .filter(|candidate| candidate.len().abs_diff(length) <= allowed)
         .map(|candidate| (distance(word, candidate), candidate))

@@ -129,6 +129,13 @@ impl Report {
             self.input.files,
             self.input.bad_lines,
         ));
+        for (what, account) in self.accounts() {
+            page.line(format_args!("Account of {what}: {account}."));
+        }
+        page.line(format_args!(
+            "Requests of senders: {} turned away, {} answered with busy.",
+            self.input.requests_refused, self.input.requests_busy
+        ));
         page.0
     }
 

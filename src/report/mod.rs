@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod export;
+mod lines;
 mod markdown;
 mod people;
 mod sections;
@@ -19,6 +20,7 @@ use crate::query::Query;
 use crate::store::Store;
 use crate::store::rollup::Rollup;
 use crate::store::{is_within, time_of};
+use crate::view::account::Account;
 pub use people::{RankRow, SessionRow, SessionsSection};
 pub use sections::{DispatchSection, LatencySection, QueueSection, SelectionSection, StreamingSection, WorkerRow};
 
@@ -30,10 +32,14 @@ pub const SCHEMA: &str = "reqtop.report.v1";
 pub struct InputSection {
     /// Files read.
     pub files: u64,
-    /// Lines or messages that could not be read.
+    /// Lines, messages or answers of a trace store that could not be read.
     pub bad_lines: u64,
     /// The first of them, with file, line and reason.
     pub problems: Vec<String>,
+    /// Requests of senders that were turned away for good, each with all it held.
+    pub requests_refused: u64,
+    /// Requests answered with *busy*, one for each answer; their senders were told to come again.
+    pub requests_busy: u64,
     /// Log records that are neither trace records nor a frontend's word on a request.
     pub other_logs: u64,
     /// A frontend's logs on its requests.
@@ -42,6 +48,86 @@ pub struct InputSection {
     pub metric_points: u64,
     /// Texts in which control characters or invalid UTF-8 were replaced.
     pub texts_cleaned: u64,
+    /// What was recorded on the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingSection>,
+    /// What was passed on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forwarding: Option<ForwardingSection>,
+}
+
+/// What was passed on to another endpoint; exports are counted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ForwardingSection {
+    /// The endpoint.
+    pub target: String,
+    /// Taken there.
+    pub forwarded: u64,
+    /// Times that one was sent again.
+    pub retried: u64,
+    /// Without room in the queue, or given up.
+    pub dropped: u64,
+    /// Refused there for good.
+    pub refused: u64,
+    /// Spans and records refused there within exports that were taken.
+    pub rejected: u64,
+    /// Of metrics in JSON, which cannot be passed on.
+    pub left_out: u64,
+    /// Still waiting at the end.
+    pub waiting: u64,
+    /// What was wrong last.
+    pub trouble: Option<String>,
+}
+
+impl std::fmt::Display for ForwardingSection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { target, forwarded, retried, dropped, refused, rejected, left_out, waiting, trouble } = self;
+        write!(f, "{forwarded} exports to {target}, {retried} sent again")?;
+        for (count, what) in [
+            (waiting, "not sent at the end"),
+            (dropped, "dropped"),
+            (refused, "refused there"),
+            (rejected, "spans or records rejected there"),
+            (left_out, "of metrics in JSON left out"),
+        ] {
+            if *count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+        }
+        trouble.as_ref().map_or(Ok(()), |why| write!(f, "; last trouble: {why}"))
+    }
+}
+
+/// A recording of what was received.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RecordingSection {
+    /// The file.
+    pub file: String,
+    /// Export requests written.
+    pub requests: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Export requests that were not recorded: the disk could not keep up, or the recording had ended.
+    pub lost: u64,
+    /// Exports of metrics, which are not recorded.
+    pub metrics: u64,
+    /// Values nested too deeply, recorded as a note.
+    pub too_deep: u64,
+    /// Why it ended early.
+    pub ended: Option<String>,
+}
+
+impl std::fmt::Display for RecordingSection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, requests, bytes, lost, metrics, too_deep, ended } = self;
+        write!(f, "{requests} exports, {}, in {file}", crate::view::format::bytes(*bytes))?;
+        for (count, what) in [(lost, "not recorded"), (metrics, "of metrics left out"), (too_deep, "deep values cut")] {
+            if *count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+        }
+        ended.as_ref().map_or(Ok(()), |why| write!(f, "; STOPPED: {why}"))
+    }
 }
 
 /// Traces held.
@@ -56,8 +142,10 @@ pub struct TracesSection {
 pub struct SpansSection {
     /// All that came, good or bad.
     pub received: u64,
-    /// Distinct spans kept.
+    /// Distinct spans kept, whether or not they are still held.
     pub total: u64,
+    /// Those held, as counted one by one.
+    pub held: u64,
     /// Those that had come before (same trace and span id).
     pub duplicates: u64,
     /// Those refused for themselves.
@@ -105,11 +193,15 @@ pub struct RequestsSection {
     pub by_mode: BTreeMap<&'static str, u64>,
 }
 
-/// Request-trace records.
+/// Request-trace records: received = total + duplicates + bad, total = held + evicted.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RecordsSection {
-    /// Distinct records kept.
+    /// All that came, good or bad.
+    pub received: u64,
+    /// Distinct records kept, whether or not they are still held.
     pub total: u64,
+    /// Those held, as counted one by one.
+    pub held: u64,
     /// By event type.
     pub by_type: BTreeMap<String, u64>,
     /// Those that had come before.
@@ -201,6 +293,8 @@ impl Report {
                 *requests.by_mode.entry(facts.mode.word()).or_default() += 1;
             }
         }
+        let by_name: BTreeMap<String, u64> =
+            store.spans_by_name().into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
         let counts = store.counts();
         let of = &rollup.requests;
         requests.total = of.total;
@@ -223,12 +317,13 @@ impl Report {
             spans: SpansSection {
                 received: counts.spans_received,
                 total: counts.spans_kept,
+                held: by_name.values().sum(),
                 duplicates: counts.spans_duplicate,
                 rejected: counts.spans_refused,
                 shed: counts.spans_shed,
                 evicted: counts.spans_evicted,
                 orphans,
-                by_name: store.spans_by_name().into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+                by_name,
             },
             queue: QueueSection::of(&rollup),
             selection: SelectionSection::of(&rollup),
@@ -239,7 +334,9 @@ impl Report {
             ranks: RankRow::all(&rollup),
             sessions: SessionsSection::of(&rollup),
             records: RecordsSection {
+                received: counts.records_received,
                 total: counts.records_kept(),
+                held: store.records().count() as u64,
                 by_type: counts.records_by_type.iter().map(|(kind, count)| (kind.to_string(), *count)).collect(),
                 duplicates: counts.records_duplicate,
                 bad: counts.records_bad,
@@ -257,6 +354,27 @@ impl Report {
                 ..input
             },
         }
+    }
+
+    /// What became of the spans, and of the records.
+    pub fn accounts(&self) -> [(&'static str, Account); 2] {
+        let Self { spans, records, .. } = self;
+        let spans = Account {
+            received: spans.received,
+            held: spans.held,
+            gone: [
+                ("duplicate", spans.duplicates),
+                ("rejected", spans.rejected),
+                ("shed", spans.shed),
+                ("evicted", spans.evicted),
+            ],
+        };
+        let records = Account {
+            received: records.received,
+            held: records.held,
+            gone: [("duplicate", records.duplicates), ("bad", records.bad), ("shed", 0), ("evicted", records.evicted)],
+        };
+        [("spans", spans), ("records", records)]
     }
 
     /// The report as JSON, indented.

@@ -7,35 +7,59 @@ use parking_lot::FairMutex;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::{Ended, clock, files, now_ns, runtime};
+use super::onward::Onward;
+use super::{Ended, clock, files, now, now_ns, runtime, stores};
 use crate::cli;
-use crate::pipeline;
+use crate::pipeline::{self, Clock};
+use crate::report::InputSection;
 use crate::settings;
 use crate::source::intake::{Bounds, Intake, channel};
-use crate::source::notices::Notices;
-use crate::source::otlp::{Bound, Endpoint};
+use crate::source::notices::{Notice, Notices};
+use crate::source::otlp::{self, Bound, Clients, Endpoint};
+use crate::source::remote::{self, Until};
+use crate::source::replay::Play;
 use crate::store::Store;
-use crate::tui::theme::{Signs, Theme};
-use crate::tui::{self, RunArgs, Shared};
-use crate::view::header::{Listener, Vitals};
+use crate::tap::Alarm;
+use crate::tui::{self, RunArgs, Setup, Shared};
+use crate::view::header::{Guard, Listener, Vitals};
+use crate::view::link::TraceUrl;
 
 /// Runs the dashboard on files, or on what arrives.
 pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if let Some(refusal) = tui::terminal::refusal() {
         return Err(refusal.to_string());
     }
-    let bound = if args.files.is_empty() {
-        let endpoint = settings::endpoint(&args.listen, settings::USUAL)?;
+    let from = settings::store(&args.from, Until::Ever, now_ns())?;
+    if let Some(from) = &from {
+        remote::probe(from)?;
+    }
+    let bound = if args.files.is_empty() && from.is_none() {
+        let endpoint = settings::endpoint(&args.listen, settings::USUAL, now())?;
         Some(Endpoint::bind(endpoint).map_err(|error| error.to_string())?)
     } else {
         None
     };
-    let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
+    let trace_url = settings::trace_url(&args.look, from.as_ref())?;
+    if bound.is_none() {
+        Onward::refuse_without_listening(&args.onward, "without files, reqtop listens")?;
+    }
+    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward, Time::Wall)?.linking(trace_url);
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
-    let ended = stage.show()?;
+    if let Some(from) = from {
+        stage.read_store(from)?;
+    }
+    let (ended, leaving) = stage.show();
     drop(serving);
-    Ok(ended)
+    leaving.end(ended)
+}
+
+/// By which clock arrivals are counted and screens drawn.
+pub(super) enum Time {
+    /// The wall's.
+    Wall,
+    /// A replay's, which stands still while the screen does.
+    Played(Arc<Play>),
 }
 
 /// The store with its writer, before it has sources and a screen.
@@ -43,7 +67,9 @@ pub(super) struct Stage {
     shared: Arc<Shared>,
     notices: Notices,
     intake: Intake,
-    theme: Theme,
+    onward: Arc<Onward>,
+    setup: Setup,
+    clock: Clock,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -72,41 +98,80 @@ impl Drop for Serving {
 }
 
 impl Stage {
-    pub(super) fn new(keep: &cli::Keep, look: &cli::Look, bound: Option<&Bound>) -> Result<Self, String> {
-        let theme = Theme::named(look.theme.as_deref().unwrap_or("terminal"))?;
-        let theme = if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-            theme.without_colour()
-        } else {
-            theme
-        };
-        let theme = theme.with_signs(if look.ascii { Signs::Ascii } else { Signs::Unicode });
+    pub(super) fn new(
+        keep: &cli::Keep,
+        look: &cli::Look,
+        bound: Option<&Bound>,
+        onward: &cli::Onward,
+        time: Time,
+    ) -> Result<Self, String> {
+        let setup = settings::setup(look, |name| std::env::var(name).ok())?;
         let listeners = bound.map_or_else(Vec::new, |bound| {
             let of =
                 |protocol, addresses: Vec<_>| addresses.into_iter().map(move |address| Listener { protocol, address });
             of("grpc", bound.grpc()).chain(of("http", bound.http())).collect()
         });
+        let guard = bound.map_or_else(Guard::default, |bound| words(bound.guard()));
+        let cautions = bound.map_or_else(Vec::new, Bound::cautions);
         let store = Arc::new(FairMutex::new(Store::new(settings::limits(keep))));
-        let shared = Arc::new(Shared::new(Arc::clone(&store), Vitals { listeners, ..Vitals::default() }));
+        let vitals = Vitals { listeners, guard, notices: cautions.clone(), ..Vitals::default() };
+        let shared = Arc::new(Shared::new(Arc::clone(&store), vitals));
         let (intake, outlet) = channel(Bounds::default());
+        let bell = Arc::downgrade(&shared);
+        let alarm = move |words: &str| {
+            if let Some(shared) = bell.upgrade() {
+                shared.report(|vitals| vitals.notices.push(words.to_owned()));
+            }
+        };
+        let own = bound.map_or_else(Vec::new, |bound| [bound.grpc(), bound.http()].concat());
+        let alarm: Alarm = Arc::new(alarm);
+        let (onward, taps) = Onward::start(onward, &own, &alarm)?;
+        let watched = Arc::clone(&onward);
+        shared.watch(move || watched.ways());
+        let clock = match time {
+            Time::Wall => clock(),
+            Time::Played(play) => {
+                let held = Arc::clone(&play);
+                shared.on_hold(move |is_held| held.hold(is_held));
+                Arc::new(move || play.now_ns())
+            }
+        };
         let bell = Arc::clone(&shared);
-        pipeline::start(outlet, store, clock(), move || bell.changed())
+        pipeline::start_with(outlet, store, Arc::clone(&clock), taps, move || bell.changed())
             .map_err(|error| format!("cannot start the store's thread: {error}"))?;
         let bell = Arc::downgrade(&shared);
         let notices = Notices::default();
         notices.on_note(move |notices| {
             if let Some(shared) = bell.upgrade() {
-                let busy = notices.count(crate::source::notices::Notice::Busy);
-                let malformed = notices.total() - busy;
-                let words =
-                    notices.list().into_iter().map(|noted| format!("{}: {}", noted.notice.label(), noted.latest));
-                let words: Vec<String> = words.collect();
+                let busy = notices.count(Notice::Busy);
+                let refusals = Notice::ALL.into_iter().filter(|notice| notice.is_refusal());
+                let malformed = refusals.map(|notice| notices.count(notice)).sum();
+                let noted = notices.list().into_iter();
+                let noted = noted.map(|noted| format!("{}: {}", noted.notice.label(), noted.latest));
+                let words: Vec<String> = cautions.iter().cloned().chain(noted).collect();
                 shared.report(|vitals| {
                     (vitals.busy, vitals.malformed) = (busy, malformed);
                     vitals.notices = words;
                 });
             }
         });
-        Ok(Self { shared, notices, intake, theme })
+        Ok(Self { shared, notices, intake, onward, setup, clock })
+    }
+
+    /// With links to traces in their store.
+    pub(super) fn linking(mut self, trace_url: Option<TraceUrl>) -> Self {
+        self.setup.trace_url = trace_url;
+        self
+    }
+
+    /// The way in for another source.
+    pub(super) fn intake(&self) -> Intake {
+        self.intake.clone()
+    }
+
+    /// What sources tell the screen through.
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Serves an endpoint that is bound.
@@ -133,10 +198,56 @@ impl Stage {
             .map_err(|error| format!("cannot start the reading thread: {error}"))
     }
 
-    /// Shows the screen until it ends.
-    pub(super) fn show(&self) -> Result<Ended, String> {
-        let args = RunArgs { shared: Arc::clone(&self.shared), theme: self.theme.clone(), clock: &now_ns };
-        let reason = tui::run(&args).map_err(|error| error.to_string())?;
-        Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
+    /// Reads a trace store beside the screen.
+    fn read_store(&self, from: remote::Settings) -> Result<(), String> {
+        let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
+        if from.until == Until::Ever {
+            shared.report(|vitals| vitals.store = Some(from.name()));
+        }
+        std::thread::Builder::new()
+            .name("trace store".into())
+            .spawn(move || stores::into_intake(&from, &intake, &shared))
+            .map(drop)
+            .map_err(|error| format!("cannot start the reading thread: {error}"))
     }
+
+    /// Shows the screen until it ends. What is on its way out then is [`Leaving`]'s to wait for.
+    pub(super) fn show(self) -> (Result<Ended, String>, Leaving) {
+        let Self { shared, intake, onward, setup, clock, trace_url, .. } = self;
+        let ended = tui::run(RunArgs { shared, setup, trace_url, clock: &*clock }).map_err(|error| error.to_string());
+        let ended = ended.map(|reason| Ended { output: String::new(), notes: Vec::new(), status: reason.status() });
+        (ended, Leaving { intake, onward })
+    }
+}
+
+/// What is left when the screen has ended.
+pub(super) struct Leaving {
+    intake: Intake,
+    onward: Arc<Onward>,
+}
+
+impl Leaving {
+    /// Lets what is on its way out get there, once the sources are gone, and tells what it came to.
+    pub(super) fn end(self, ended: Result<Ended, String>) -> Result<Ended, String> {
+        let Self { intake, onward } = self;
+        drop(intake);
+        let notes = onward.finish(&mut InputSection::default());
+        ended.map(|ended| Ended { notes: [ended.notes, notes].concat(), ..ended })
+    }
+}
+
+/// What keeps others out, and what could.
+fn words(guard: otlp::Guard) -> Guard {
+    let mut words = Guard::default();
+    match guard.tls {
+        None => words.lacks.push("no TLS"),
+        Some(Clients::All) => words.has.push("TLS"),
+        Some(Clients::Certified) => words.has.push("TLS with client certificates"),
+    }
+    match guard.token {
+        true => words.has.push("token"),
+        false if guard.tls == Some(Clients::Certified) => {}
+        false => words.lacks.push("no token"),
+    }
+    words
 }

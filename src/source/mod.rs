@@ -1,7 +1,7 @@
 //! Ways in: every source ends in payloads that [`intake`] carries to the store's one writer. Knows no store.
 //!
-//! Owns: the endpoint ([`otlp`]), files ([`mod@file`]), the channel between them and the writer, and [`decode`], with which
-//! the writer turns a payload into the batch that the store takes. Keeps out: keeping, showing, the terminal.
+//! Owns: the endpoint ([`otlp`]), files ([`mod@file`]), trace stores ([`remote`]), the channel between them and the writer,
+//! and [`decode`], with which the writer turns a payload into the batch that the store takes. Keeps out: keeping, showing, the terminal.
 
 use crate::lifecycle::batch::Batch;
 
@@ -9,6 +9,8 @@ pub mod file;
 pub mod intake;
 pub mod notices;
 pub mod otlp;
+pub mod remote;
+pub mod replay;
 
 use intake::{Body, Payload};
 

@@ -34,11 +34,19 @@ pub enum Notice {
     Busy,
     /// JSON with snake_case keys: taken, but worth telling (field case B06).
     SnakeCase,
+    /// HTTP 401 or gRPC `UNAUTHENTICATED`: without the token, or with another.
+    Unauthorized,
+    /// HTTP 403 or gRPC `PERMISSION_DENIED`: sent by a web page that may not.
+    Origin,
+    /// A connection that brought no request: TLS where none is spoken, none where it is, or a handshake that failed.
+    Tls,
+    /// A connection that was turned away, or let go for another, because there were too many.
+    Crowded,
 }
 
 impl Notice {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::UnknownPath,
         Self::WrongMethod,
         Self::UnknownType,
@@ -47,7 +55,17 @@ impl Notice {
         Self::TooSlow,
         Self::Busy,
         Self::SnakeCase,
+        Self::Unauthorized,
+        Self::Origin,
+        Self::Tls,
+        Self::Crowded,
     ];
+
+    /// Whether a request was turned away for good: not one that is to be sent again, one that was taken, or a connection
+    /// that brought none.
+    pub fn is_refusal(self) -> bool {
+        !matches!(self, Self::Busy | Self::SnakeCase | Self::Tls | Self::Crowded)
+    }
 
     /// A short label.
     pub fn label(self) -> &'static str {
@@ -60,6 +78,10 @@ impl Notice {
             Self::TooSlow => "too slow",
             Self::Busy => "busy",
             Self::SnakeCase => "snake_case keys",
+            Self::Unauthorized => "without the token",
+            Self::Origin => "web page",
+            Self::Tls => "TLS",
+            Self::Crowded => "too many connections",
         }
     }
 }
@@ -85,8 +107,15 @@ type Bell = Box<dyn Fn(&Notices) + Send + Sync>;
 #[derive(Default)]
 struct Inner {
     counts: [AtomicU64; Notice::ALL.len()],
-    latest: Mutex<[String; Notice::ALL.len()]>,
+    latest: Mutex<Latest>,
     bell: OnceLock<Bell>,
+}
+
+/// The latest words of each kind, and which were latest of all.
+#[derive(Default)]
+struct Latest {
+    words: [String; Notice::ALL.len()],
+    at: [u64; Notice::ALL.len()],
 }
 
 impl fmt::Debug for Inner {
@@ -99,7 +128,11 @@ impl Notices {
     /// Counts one and keeps its words.
     pub fn note(&self, notice: Notice, words: &str) {
         let words = text::scrub(words.as_bytes()).chars().take(WORDS).collect();
-        self.0.latest.lock()[notice as usize] = words;
+        {
+            let mut latest = self.0.latest.lock();
+            latest.at[notice as usize] = latest.at.iter().max().map_or(1, |last| last + 1);
+            latest.words[notice as usize] = words;
+        }
         self.0.counts[notice as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(bell) = self.0.bell.get() {
             bell(self);
@@ -121,14 +154,17 @@ impl Notices {
         self.0.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// The kinds that occurred.
+    /// The kinds that occurred, the latest last.
     pub fn list(&self) -> Vec<Noted> {
         let latest = self.0.latest.lock();
-        Notice::ALL
-            .iter()
-            .map(|&notice| Noted { notice, count: self.count(notice), latest: latest[notice as usize].clone() })
-            .filter(|noted| noted.count > 0)
-            .collect()
+        let noted = |notice: &Notice| Noted {
+            notice: *notice,
+            count: self.count(*notice),
+            latest: latest.words[*notice as usize].clone(),
+        };
+        let mut list: Vec<Noted> = Notice::ALL.iter().map(noted).filter(|noted| noted.count > 0).collect();
+        list.sort_by_key(|noted| latest.at[noted.notice as usize]);
+        list
     }
 }
 

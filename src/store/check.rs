@@ -196,14 +196,15 @@ impl Store {
             self.ask(key, Moment::Arriving);
         }
         for _ in 0..SLICE / 2 {
-            let Some((due_ns, key)) = self.checked.later.front().copied().filter(|(due_ns, _)| *due_ns <= now_ns)
-            else {
+            // One due later than the grace was planned by a clock that has gone back since: nobody waits for that.
+            let is_due = |due_ns: u64| due_ns <= now_ns || due_ns - now_ns > GRACE_NS;
+            let Some((due_ns, key)) = self.checked.later.front().copied().filter(|(due_ns, _)| is_due(*due_ns)) else {
                 break;
             };
             self.checked.later.pop_front();
             let Some(request) = self.requests.get_mut(&key) else { continue };
             let settled_ns = request.news_ns.saturating_add(GRACE_NS);
-            if settled_ns > due_ns && settled_ns > now_ns {
+            if settled_ns > due_ns && !is_due(settled_ns) {
                 self.checked.later.push_back((settled_ns, key));
                 continue;
             }
@@ -223,7 +224,7 @@ impl Store {
             if let Some(request) = requests.get_mut(key) {
                 (request.asked.soon, request.asked.later) = (false, false);
                 let mut learned = request.asked.learned;
-                let view = read::view(tables, traces, *key, request, &request.facts, most_spans(request));
+                let view = read::view(tables, traces, *key, request, &request.facts, most_spans(request), u64::MAX);
                 checked.run.learn(&view, &mut learned);
                 request.asked.learned = learned;
             }
@@ -237,7 +238,7 @@ impl Store {
         let Self { requests, tables, traces, checked, lens, counts, accounted, version, .. } = self;
         let Some(request) = requests.get_mut(&key).filter(|request| request.counted) else { return };
         let mut learned = request.asked.learned;
-        let view = read::view(tables, traces, key, request, &request.facts, most_spans(request));
+        let view = read::view(tables, traces, key, request, &request.facts, most_spans(request), u64::MAX);
         if counts.spans_shed > 0 {
             checked.run.note_lost_spans();
         }
@@ -267,6 +268,15 @@ impl Store {
         *accounted = *accounted + grown - before;
         lens.answered(key, tables, traces, request);
         *version += 1;
+    }
+
+    /// A request is about to go before it was asked for the last time: what can be told is told now, and what may still
+    /// be on its way stays unknown.
+    pub(super) fn last_word(&mut self, key: RequestKey) {
+        let asked = |request: &Request| request.asked.answers.is_some() && !request.asked.soon && !request.asked.later;
+        if self.requests.get(&key).is_some_and(|request| !asked(request)) {
+            self.ask(key, Moment::Arriving);
+        }
     }
 
     /// A request goes for good: its answers stay in the counts, its violations are kept while there is room.

@@ -53,6 +53,7 @@ impl Store {
     }
 
     fn evict_request(&mut self, key: RequestKey) {
+        self.last_word(key);
         let Some(gone) = self.take_request(key, None) else { return };
         self.keep_violations(key, &gone);
         self.counts.requests_evicted += 1;

@@ -42,7 +42,7 @@ impl Store {
                 let trace = &mut self.traces[slot as usize];
                 trace.open();
                 let grown = trace.len() - trace.grouped.min(trace.len());
-                let recent = now_ns.saturating_sub(trace.grouped_ns) < REGROUP_NS;
+                let recent = now_ns.abs_diff(trace.grouped_ns) < REGROUP_NS;
                 if !all && trace.rows.len() > LARGE && grown < trace.rows.len() / 8 && recent {
                     later.push(slot);
                 } else {

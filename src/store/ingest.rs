@@ -88,6 +88,10 @@ impl Store {
         memory.contexts.clear();
         memory.contexts.resize(batch.resources.len() + batch.scopes.len(), NONE);
         for span in &batch.spans {
+            if self.full && !self.traces.has(span.trace) {
+                done.shed += 1;
+                continue;
+            }
             let slot = self.traces.slot(span.trace);
             let trace = &mut self.traces[slot];
             if trace.open() && !trace.dirty {
@@ -118,6 +122,7 @@ impl Store {
         self.counts.spans_refused += batch.tally.refused_spans;
         self.counts.other_logs += batch.tally.other_logs;
         self.counts.metric_points += batch.tally.metric_points;
+        self.counts.records_received += batch.records.len() as u64 + batch.tally.bad_records;
         self.counts.records_bad += batch.tally.bad_records;
         let mut written: super::Map<&str, usize> = super::Map::default();
         for record in &batch.records {

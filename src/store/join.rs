@@ -129,6 +129,7 @@ impl Store {
             dirty: false,
             counted: false,
             news_ns: now_ns,
+            heard: super::past::Heard::default(),
             accounted: 0,
         };
         self.requests.insert(key, Box::new(request));
@@ -250,6 +251,7 @@ impl Store {
     /// Gives records that [`Store::reconsider`] took back to the requests they are nearest to.
     pub(super) fn place_moved_records(&mut self, now_ns: u64) {
         for record in std::mem::take(&mut self.moved_records) {
+            // Its request may go by another id since its root has come; the record then stands for itself.
             let key = match self.request_of(&record) {
                 Some(key) => key,
                 None => self.new_request(record.request_id.as_str().into(), now_ns),

@@ -6,10 +6,11 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::rollup::Rollup;
 use super::traces::Traces;
-use super::{Map, Request, Store, Tables, read};
+use super::{Map, Past, Request, Store, Tables, read};
 use crate::checks::{self, Answers};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::{RequestKey, RequestView};
@@ -23,6 +24,9 @@ const JOINING: usize = 10;
 
 /// How many are asked when their spans must be read.
 const SLICE_WITH_SPANS: usize = 2_000;
+
+/// How many requests may differ when a held lens is moved, at some ten microseconds each.
+const MOST_TURNED: usize = 6_000;
 
 /// The requests that match a filter within a window.
 #[derive(Default)]
@@ -72,10 +76,29 @@ impl Passing {
 
 /// What a lens looks at while it is held: the requests there were, as they were.
 struct Held {
+    past: Arc<Past>,
     /// Requests from this key on came later.
     before: RequestKey,
-    /// Those that had not ended. Ended ones hardly ever change and are read as they are.
-    open: Map<RequestKey, Facts>,
+    /// The facts of those that have changed since, as they were.
+    also: Map<RequestKey, Facts>,
+    /// Whether a request went since: the numbers of it cannot be taken out any more.
+    is_worn: bool,
+}
+
+impl Held {
+    /// The facts of a request as they were; `None` when it was not there.
+    fn facts<'a>(&'a self, key: RequestKey, request: &'a Request) -> Option<&'a Facts> {
+        if key >= self.before {
+            return None;
+        }
+        let other = self.other(key);
+        other.or_else(|| (request.heard.first_ns <= self.past.until_ns()).then_some(&request.facts))
+    }
+
+    /// Facts that are not those of now.
+    fn other(&self, key: RequestKey) -> Option<&Facts> {
+        self.past.changed(key).or_else(|| self.also.get(&key))
+    }
 }
 
 /// A request as filters ask it: its spans when they are wanted, and what the checks say of it.
@@ -176,7 +199,10 @@ impl Lens {
         traces: &Traces,
         request: &Request,
     ) {
-        if self.is_held() {
+        if let Some(held) = &mut self.held {
+            if let Some(was) = was.filter(|_| key < held.before && held.other(key).is_none()) {
+                held.also.insert(key, was.clone());
+            }
             return;
         }
         match was.filter(|_| self.members.contains(&key)) {
@@ -202,7 +228,14 @@ impl Lens {
 
     /// A request goes, or its facts are about to.
     pub(super) fn leave(&mut self, key: RequestKey, facts: &Facts) {
-        if !self.is_held() && self.members.remove(&key) {
+        match &mut self.held {
+            Some(held) => held.is_worn |= key < held.before,
+            None => self.drop_member(key, facts),
+        }
+    }
+
+    fn drop_member(&mut self, key: RequestKey, facts: &Facts) {
+        if self.members.remove(&key) {
             self.rollup.remove(facts);
             self.passing.forget(key);
         }
@@ -210,8 +243,9 @@ impl Lens {
 
     /// Whether window and filter mean a request.
     fn means(&self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> bool {
-        let facts = facts_of(&self.held, key, request);
-        let make = || Some(read::view(tables, traces, key, request, facts, usize::MAX));
+        let Some(facts) = facts_of(&self.held, key, request) else { return false };
+        let until_ns = self.held.as_ref().map_or(u64::MAX, |held| held.past.until_ns());
+        let make = || Some(read::view(tables, traces, key, request, facts, usize::MAX, until_ns));
         let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_ref() };
         is_within(facts, self.window_ns, self.until_ns) && self.query.matches(facts, &view)
     }
@@ -219,8 +253,7 @@ impl Lens {
     /// Takes a request in if it is meant and not in already; says whether it did.
     fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> bool {
         let is_in = self.means(key, tables, traces, request) && self.members.insert(key);
-        if is_in {
-            let facts = facts_of(&self.held, key, request);
+        if let Some(facts) = facts_of(&self.held, key, request).filter(|_| is_in) {
             self.rollup.add(facts);
             if self.window_ns.is_some() {
                 self.passing.note(key, facts);
@@ -230,9 +263,9 @@ impl Lens {
     }
 }
 
-/// The facts by which a request is seen: those of when the lens was held, while it is.
-fn facts_of<'a>(held: &'a Option<Held>, key: RequestKey, request: &'a Request) -> &'a Facts {
-    held.as_ref().and_then(|held| held.open.get(&key)).unwrap_or(&request.facts)
+/// The facts by which a request is seen: those of when the lens was held, while it is; `None` when it was not there.
+fn facts_of<'a>(held: &'a Option<Held>, key: RequestKey, request: &'a Request) -> Option<&'a Facts> {
+    held.as_ref().map_or(Some(&request.facts), |held| held.facts(key, request))
 }
 
 impl Store {
@@ -261,11 +294,70 @@ impl Store {
         self.version += 1;
     }
 
-    /// Holds the lens: until [`Store::release`], it looks at the requests there are now as they are now, through
-    /// whatever filter and window.
-    pub fn hold(&mut self) {
-        let open = self.in_flight.iter().filter_map(|key| Some((*key, self.requests.get(key)?.facts.clone())));
-        self.lens.held = Some(Held { before: RequestKey(self.next_key), open: open.collect() });
+    /// Holds the lens: until [`Store::release`], it looks at the requests as they were then, through whatever filter and
+    /// window. What is held already is moved to where it differs.
+    pub fn hold(&mut self, past: &Arc<Past>) {
+        if self.lens.held.as_ref().is_some_and(|held| Arc::ptr_eq(&held.past, past)) {
+            return;
+        }
+        let before = past.keys().first().map_or(RequestKey(0), |newest| RequestKey(newest.0 + 1));
+        let held = Held { past: Arc::clone(past), before, also: Map::default(), is_worn: false };
+        let (was, until_ns) = (self.lens.held.replace(held), self.lens.until_ns);
+        self.lens.until_ns = past.at_ns();
+        let stands_still = was.is_none() && !past.looks_back();
+        if stands_still {
+            return;
+        }
+        let is_worn = was.as_ref().is_some_and(|was| was.is_worn);
+        if is_worn || self.lens.asked_from.is_some() {
+            self.ask_anew();
+        } else {
+            self.turn(was.as_ref(), until_ns);
+        }
+        self.version += 1;
+    }
+
+    /// Empties a held lens and asks everything again.
+    fn ask_anew(&mut self) {
+        let Lens { query, window_ns, until_ns, held, .. } = std::mem::take(&mut self.lens);
+        let asked_from = Some(held.as_ref().map_or(RequestKey(self.next_key), |held| held.before));
+        self.lens = Lens { query, window_ns, until_ns, held, asked_from, ..Lens::default() };
+    }
+
+    /// Moves a whole lens from what it was held at, or from now, to what it is held at. Costs a look at every request, and
+    /// asking those that differ; when they are too many for one frame, all are asked anew, a slice at a time.
+    fn turn(&mut self, was: Option<&Held>, was_until_ns: u64) {
+        let Self { lens, requests, tables, traces, .. } = self;
+        let mut turned = 0;
+        for (key, request) in requests.iter().filter(|(_, request)| request.counted) {
+            let Some(held) = &lens.held else { return };
+            let (before, after) = match was {
+                Some(was) => (was.facts(*key, request), held.facts(*key, request)),
+                None => (Some(&request.facts), held.facts(*key, request)),
+            };
+            let inside =
+                |facts: Option<&Facts>, until_ns| facts.is_some_and(|facts| is_within(facts, lens.window_ns, until_ns));
+            let is_same = match (before, after) {
+                (Some(before), Some(after)) => std::ptr::eq(before, after),
+                (None, None) => true,
+                _ => false,
+            };
+            let (was_in, is_in) = (inside(before, was_until_ns), inside(after, lens.until_ns));
+            if (is_same && was_in == is_in) || !(was_in || is_in) {
+                continue;
+            }
+            turned += 1;
+            if turned > MOST_TURNED {
+                return self.ask_anew();
+            }
+            if let Some(before) = before {
+                // Borrowed from what is held, or from the request: not from the lens.
+                lens.drop_member(*key, before);
+            }
+            if is_in {
+                _ = lens.ask(*key, tables, traces, request);
+            }
+        }
     }
 
     /// Lets a held lens go on.
@@ -286,6 +378,7 @@ impl Store {
         }
         if let Some(window_ns) = lens.window_ns {
             let from = lens.until_ns.saturating_sub(window_ns);
+            // While it is held its window stands still, and nothing comes here.
             while let Some(key) = lens.passing.pop_before(from) {
                 if let (true, Some(request)) = (lens.members.remove(&key), requests.get(&key)) {
                     lens.rollup.remove(&request.facts);

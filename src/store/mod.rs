@@ -13,6 +13,7 @@ mod ingest;
 mod interner;
 mod join;
 mod lens;
+mod past;
 mod read;
 pub mod rollup;
 mod rows;
@@ -40,6 +41,7 @@ use crate::lifecycle::request::RequestKey;
 pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
 pub use lens::{Lens, is_within, time_of};
+pub use past::Past;
 use slots::Slots;
 use trace::Trace;
 use traces::Traces;
@@ -78,7 +80,8 @@ pub struct Ingested {
     pub shed: u64,
 }
 
-/// Everything counted since the start: received = kept + duplicate + refused + shed, and kept = held + evicted.
+/// Everything counted since the start: received = kept + duplicate + refused + shed, and kept = held + evicted; for
+/// records likewise, where a record that cannot be read is a bad one and none is shed.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Spans received, good or bad.
@@ -95,6 +98,8 @@ pub struct Counts {
     pub spans_evicted: u64,
     /// Requests given up to stay within the limit.
     pub requests_evicted: u64,
+    /// Records received, good or bad.
+    pub records_received: u64,
     /// Records kept by event type, whether or not they are still held.
     pub records_by_type: BTreeMap<CompactString, u64>,
     /// Records that were there already.
@@ -117,6 +122,16 @@ impl Counts {
     /// Records kept, of all types.
     pub fn records_kept(&self) -> u64 {
         self.records_by_type.values().sum()
+    }
+
+    /// Records held: kept and not given up.
+    pub fn records_held(&self) -> u64 {
+        self.records_kept() - self.records_evicted
+    }
+
+    /// Spans held: kept and not given up.
+    pub fn spans_held(&self) -> u64 {
+        self.spans_kept - self.spans_evicted
     }
 }
 
@@ -185,6 +200,8 @@ struct Request {
     counted: bool,
     /// When something last came for it.
     news_ns: u64,
+    /// When it was heard of, by its own times.
+    heard: past::Heard,
     /// Bytes accounted for it.
     accounted: usize,
 }

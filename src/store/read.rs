@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::interner::NONE;
+use super::past::known_ns;
 use super::rows::{Row, Rows};
 use super::trace::Trace;
 use super::traces::Traces;
@@ -40,7 +41,7 @@ impl Store {
     pub fn request(&self, key: RequestKey) -> Option<RequestView<'_>> {
         let key = self.resolve(key)?;
         let request = self.requests.get(&key)?;
-        Some(view(&self.tables, &self.traces, key, request, &request.facts, usize::MAX))
+        Some(view(&self.tables, &self.traces, key, request, &request.facts, usize::MAX, u64::MAX))
     }
 
     /// The request that this key means now, after joins; `None` when it is gone.
@@ -63,6 +64,11 @@ impl Store {
             let live: Vec<usize> = trace.live(&rows).collect();
             live.into_iter().map(move |at| view_of(&self.tables, trace, &rows, at, Up::Elsewhere))
         })
+    }
+
+    /// Records held, of requests and of none. Walks the store.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.requests.values().flat_map(|request| &request.records).chain(&self.moved_records).chain(&self.loose)
     }
 
     /// Spans held by name. Walks the store.
@@ -96,19 +102,21 @@ pub(super) fn view<'a>(
     request: &'a Request,
     facts: &'a Facts,
     most: usize,
+    until_ns: u64,
 ) -> RequestView<'a> {
-    let spans = if most == 0 { Vec::new() } else { spans_of(tables, traces, key, request, most) };
+    let spans = if most == 0 { Vec::new() } else { spans_of(tables, traces, key, request, most, until_ns) };
     RequestView { key, facts, spans, records: request.records.iter().collect() }
 }
 
 /// The spans of a request from all its traces, by start then id, with their parents found. Of more than `most` those
-/// that came first and those that tell of the request as a whole.
+/// that came first and those that tell of the request as a whole. Spans that became known after `until_ns` are left out.
 pub(super) fn spans_of<'a>(
     tables: &'a Tables,
     traces: &'a Traces,
     key: RequestKey,
     request: &Request,
     most: usize,
+    until_ns: u64,
 ) -> Vec<SpanView<'a>> {
     let all: Vec<(&Trace, Rows<'_>)> = request
         .traces
@@ -121,7 +129,8 @@ pub(super) fn spans_of<'a>(
     // Start, and which row of which trace.
     let mut order: Vec<(u64, u32, u32)> = Vec::new();
     for (number, (trace, rows)) in all.iter().enumerate() {
-        order.extend(trace.rows_of(key).map(|at| (rows[at].start_ns, number as u32, at as u32)));
+        let known = trace.rows_of(key).filter(|at| until_ns == u64::MAX || known_ns(&rows[*at]) <= until_ns);
+        order.extend(known.map(|at| (rows[at].start_ns, number as u32, at as u32)));
     }
     if order.len() > most {
         let tells = |at: &(u64, u32, u32)| {
@@ -148,6 +157,7 @@ pub(super) fn spans_of<'a>(
             None => Up::Top,
             Some(parent) => match finders[number as usize].find(parent) {
                 None => Up::Missing,
+                Some(above) if until_ns != u64::MAX && known_ns(&rows[above]) > until_ns => Up::Missing,
                 Some(above) => {
                     match place.binary_search_by_key(&(number, above as u32), |(number, at, _)| (*number, *at)) {
                         Ok(found) => Up::At(place[found].2),

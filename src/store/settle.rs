@@ -1,6 +1,7 @@
 //! Bringing facts, standing and accounts up to date with what changed.
 
 use super::group::LARGE;
+use super::past::Heard;
 use super::read::spans_of;
 use super::rollup::Rollup;
 use super::trace::Trace;
@@ -14,7 +15,7 @@ use crate::lifecycle::stage::Outcome;
 
 /// From how many spans the facts of a request are read, at most, beside those that tell of it as a whole: nobody is kept
 /// waiting by one trace that has gone wrong.
-const MOST_READ: usize = 16_384;
+pub(super) const MOST_READ: usize = 16_384;
 
 /// How often requests in flight are looked at for having gone silent.
 const LOST_CHECK_NS: u64 = 1_000_000_000;
@@ -32,27 +33,13 @@ impl Store {
     }
 
     fn settle_request(&mut self, key: RequestKey, now_ns: u64) {
-        let shared_id = self
-            .requests
-            .get(&key)
-            .is_some_and(|request| self.by_rid.get(&request.rid).is_some_and(|keys| keys.len() > 1));
+        let Some(marks) = self.requests.get(&key).map(|request| self.marks_of(key, request)) else { return };
         let Some(request) = self.requests.get_mut(&key) else { return };
         request.dirty = false;
         let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
         let spans: usize = request.traces.iter().map(|slot| self.traces[slot].count_of(key)).sum();
-        let mut marks = Marks::default();
-        for (set, mark) in [
-            (spans > MOST_READ, Marks::CUT_SHORT),
-            (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
-            (shared_id, Marks::SHARED_ID),
-            (request.traces.iter().any(|slot| self.traces[slot].is_shared()), Marks::SHARED_TRACE),
-        ] {
-            if set {
-                marks.set(mark);
-            }
-        }
         let nothing_told = Told::default();
-        let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ);
+        let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, u64::MAX);
         let mut facts = assemble(&Input {
             request_id: &request.rid,
             spans: &read,
@@ -61,6 +48,7 @@ impl Store {
             lost,
             marks,
         });
+        request.heard = Heard::of(&read, &request.records, request.told.as_deref());
         drop(read);
         facts.spans = spans as u32;
         let was = request.counted.then(|| std::mem::take(&mut request.facts));
@@ -98,9 +86,26 @@ impl Store {
         self.plan_checks(key, now_ns);
     }
 
+    /// The marks that only the store can know.
+    pub(super) fn marks_of(&self, key: RequestKey, request: &Request) -> Marks {
+        let spans: usize = request.traces.iter().map(|slot| self.traces[slot].count_of(key)).sum();
+        let mut marks = Marks::default();
+        for (set, mark) in [
+            (spans > MOST_READ, Marks::CUT_SHORT),
+            (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
+            (self.by_rid.get(&request.rid).is_some_and(|keys| keys.len() > 1), Marks::SHARED_ID),
+            (request.traces.iter().any(|slot| self.traces[slot].is_shared()), Marks::SHARED_TRACE),
+        ] {
+            if set {
+                marks.set(mark);
+            }
+        }
+        marks
+    }
+
     /// Requests in flight that have been silent for too long count as lost.
     fn find_lost(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.lost_checked_ns) < LOST_CHECK_NS {
+        if now_ns.abs_diff(self.lost_checked_ns) < LOST_CHECK_NS {
             return;
         }
         self.lost_checked_ns = now_ns;
@@ -162,7 +167,7 @@ fn size_of_request(request: &Request) -> usize {
         + request.records.iter().map(Record::heap_size).sum::<usize>()
 }
 
-fn count(standing: &mut Standing, facts: &Facts, add: bool) {
+pub(super) fn count(standing: &mut Standing, facts: &Facts, add: bool) {
     let step = |count: &mut u64| *count = if add { *count + 1 } else { *count - 1 };
     step(&mut standing.total);
     match facts.outcome.and_then(|outcome| Outcome::ALL.iter().position(|other| *other == outcome)) {

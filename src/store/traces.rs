@@ -40,6 +40,11 @@ impl Traces {
         slot as usize
     }
 
+    /// Whether anything of a trace is held.
+    pub fn has(&self, id: TraceId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
     /// Takes a trace out; its slot is free then.
     pub fn take(&mut self, slot: usize) -> Option<Box<Trace>> {
         let trace = self.slots.get_mut(slot)?.take()?;

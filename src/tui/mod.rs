@@ -6,14 +6,18 @@
 pub mod action;
 pub mod app;
 pub mod clipboard;
+pub mod keymap;
 pub mod keys;
 pub mod layers;
+pub mod mouse;
 pub mod panes;
+pub mod save;
 pub mod screen;
 pub mod shared;
 pub mod signals;
 pub mod terminal;
 pub mod theme;
+pub mod travel;
 pub mod widgets;
 
 #[cfg(test)]
@@ -26,16 +30,15 @@ use std::sync::mpsc::{Sender, channel};
 use crossterm::event as input;
 use ratatui::backend::CrosstermBackend;
 
-pub use app::{Event, ExitReason};
+pub use app::{Event, ExitReason, Setup};
 pub use shared::Shared;
-use theme::Theme;
 
 /// What the screen needs.
 pub struct RunArgs<'a> {
     /// The store and what the sources tell.
     pub shared: Arc<Shared>,
-    /// The look; already without colours when `NO_COLOR` is set.
-    pub theme: Theme,
+    /// How the screen looks.
+    pub setup: Setup,
     /// Nanoseconds since the epoch.
     pub clock: &'a dyn Fn() -> u64,
 }
@@ -44,7 +47,7 @@ pub struct RunArgs<'a> {
 ///
 /// # Errors
 /// There is no terminal (ask [`terminal::refusal`] first for the words), or it did not obey.
-pub fn run(args: &RunArgs<'_>) -> io::Result<ExitReason> {
+pub fn run(args: RunArgs<'_>) -> io::Result<ExitReason> {
     if let Some(refusal) = terminal::refusal() {
         return Err(io::Error::other(refusal));
     }
@@ -54,7 +57,7 @@ pub fn run(args: &RunArgs<'_>) -> io::Result<ExitReason> {
     listen(sender.clone())?;
     args.shared.tell(sender);
     let mut screen = screen::Screen::new(CrosstermBackend::new(io::stdout()));
-    let mut app = app::App::new(&*args.shared, args.theme.clone(), args.clock);
+    let mut app = app::App::new(&*args.shared, args.setup, args.clock);
     let ended = app.run(&mut screen, &mut host, &events);
     args.shared.hush();
     match ended {
@@ -71,6 +74,7 @@ fn listen(events: Sender<Event>) -> io::Result<()> {
             let event = match input::read() {
                 Ok(input::Event::Key(key)) => Event::Key(key),
                 Ok(input::Event::Paste(text)) => Event::Paste(text),
+                Ok(input::Event::Mouse(mouse)) => Event::Mouse(mouse),
                 Ok(input::Event::Resize(..)) => Event::Resize,
                 Ok(_) => continue,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use super::account::Account;
 use super::data::Data;
 use super::window::Window;
 use super::{Line, Piece, Tone, format};
@@ -20,15 +21,43 @@ pub struct Listener {
     pub address: SocketAddr,
 }
 
-/// How far a file has been read.
+/// What keeps others from sending and reading what is sent, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// What there is: `TLS`, `token`.
+    pub has: Vec<&'static str>,
+    /// What there is not: `no TLS`, `no token`.
+    pub lacks: Vec<&'static str>,
+}
+
+/// What is being read, and how far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
-    /// The file being read.
+    /// What is done with it: `reading`, `replaying ×10`.
+    pub doing: String,
+    /// The file or trace store being read.
     pub name: String,
-    /// Bytes read over all files.
-    pub read: u64,
-    /// Bytes there are over all files; 0 when not known.
-    pub total: u64,
+    /// How far.
+    pub done: Done,
+}
+
+/// How far something has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Files, by their bytes.
+    Bytes {
+        /// Bytes read over all files.
+        read: u64,
+        /// Bytes there are over all files; 0 when not known.
+        total: u64,
+    },
+    /// A trace store, by the time range asked for, nanoseconds.
+    Time {
+        /// What of it is read.
+        done_ns: u64,
+        /// The whole range.
+        of_ns: u64,
+    },
 }
 
 /// What the header tells beside what the store holds; kept up to date by the sources.
@@ -36,16 +65,33 @@ pub struct Loading {
 pub struct Vitals {
     /// Bound addresses.
     pub listeners: Vec<Listener>,
+    /// What senders have to show there.
+    pub guard: Guard,
     /// Payloads answered with *busy*: the sender was told to try again.
     pub busy: u64,
     /// Payloads and lines that could not be read at all.
     pub malformed: u64,
     /// When the last payload came, nanoseconds since the epoch.
     pub last_arrival_ns: Option<u64>,
-    /// The file being read; `None` when none is.
+    /// What is being read; `None` when nothing is, or only what is new.
     pub loading: Option<Loading>,
+    /// The trace store that is followed.
+    pub store: Option<String>,
+    /// Where what is received goes on to.
+    pub ways_out: Vec<WayOut>,
     /// Things worth telling once, oldest first: odd paths, bad lines, snake_case fields.
     pub notices: Vec<String>,
+}
+
+/// A way out of what is received: a recording, a receiver behind this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WayOut {
+    /// `rec` or `fwd`.
+    pub name: &'static str,
+    /// How it stands.
+    pub said: String,
+    /// What went wrong: stopped, lost.
+    pub trouble: Option<String>,
 }
 
 /// A figure of the header.
@@ -55,7 +101,7 @@ pub struct Part {
     pub rank: u8,
     /// In full.
     pub long: Line,
-    /// When room is short.
+    /// When room is short; empty for what goes before others become short.
     pub short: Line,
     /// Whether it stands at the right end.
     pub right: bool,
@@ -82,6 +128,10 @@ const BARS: usize = 8;
 impl Meter {
     /// Takes note that `spans` had been received at `now_ns`.
     pub fn sample(&mut self, spans: u64, now_ns: u64) {
+        // A clock that goes back makes no rate: it is taken anew.
+        if self.samples.back().is_some_and(|(at, _)| now_ns < *at) {
+            self.samples.clear();
+        }
         if let Some((at, before)) = self.samples.back().copied() {
             if now_ns.saturating_sub(at) < 250_000_000 {
                 return;
@@ -137,6 +187,13 @@ pub enum Pace {
         /// Requests since the pause.
         newer: u64,
     },
+    /// Shows a moment that has passed.
+    Back {
+        /// The moment, nanoseconds since the epoch.
+        at_ns: u64,
+        /// How long before the last moment of all that is held, nanoseconds.
+        ago_ns: u64,
+    },
 }
 
 /// Builds the header.
@@ -149,18 +206,25 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
         right: false,
     }];
     let mut add = |rank, long: Line, short: Line, right| parts.push(Part { rank, long, short, right });
-    if let Some((long, short)) = listeners(&vitals.listeners) {
+    if let Some((long, short)) = listeners(&vitals.listeners, &vitals.guard) {
         add(3, long, short, false);
     }
+    if let Some((long, short)) = exposure(&vitals.listeners, &vitals.guard) {
+        add(1, long, short, false);
+    }
+    if let (Some(store), None) = (&vitals.store, &vitals.loading) {
+        let long = vec![Piece::new("● ", Tone::Good), Piece::dim("following "), Piece::plain(store)];
+        add(3, long, vec![Piece::new("● ", Tone::Good), Piece::plain(store.split(' ').next().unwrap_or(""))], false);
+    }
     if let Some(loading) = &vitals.loading {
-        let done =
-            if loading.total > 0 { format::percent(loading.read, loading.total) } else { format::bytes(loading.read) };
-        let long = vec![
-            Piece::dim("reading "),
-            Piece::plain(&loading.name),
-            Piece::new(format!(" {done}"), Tone::Accent),
-            Piece::dim(format!(" of {}", format::bytes(loading.total))),
-        ];
+        let (done, of) = match loading.done {
+            Done::Bytes { read, total: 0 } => (format::bytes(read), None),
+            Done::Bytes { read, total } => (format::percent(read, total), Some(format::bytes(total))),
+            Done::Time { done_ns, of_ns } => (format::percent(done_ns, of_ns), Some(format::duration(of_ns))),
+        };
+        let doing = Piece::dim(format!("{} ", loading.doing));
+        let mut long = vec![doing, Piece::plain(&loading.name), Piece::new(format!(" {done}"), Tone::Accent)];
+        long.extend(of.map(|of| Piece::dim(format!(" of {of}"))));
         add(2, long, vec![Piece::new(format!("⇣ {done}"), Tone::Accent)], false);
     }
     let rate = format::rate(meter.rate(now_ns));
@@ -178,6 +242,14 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
     add(5, long, vec![Piece::new(format!("{}/{}M", mib(held), mib(limit)), tone)], false);
     let (long, short) = lost(vitals, counts);
     add(2, long, short, false);
+    for way in &vitals.ways_out {
+        let (long, short) = way_out(way);
+        add(if way.trouble.is_some() { 2 } else { 5 }, long, short, false);
+    }
+    if counts.spans_received > 0 {
+        let account = Account::of_spans(counts);
+        add(7, vec![Piece::dim(account.to_string())], Vec::new(), false);
+    }
     if !vitals.notices.is_empty() {
         let count = format::count(vitals.notices.len() as u64);
         let long = vec![Piece::new(format!("! {count}"), Tone::Warn), Piece::dim(" notices")];
@@ -194,15 +266,43 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
             long.push(Piece::dim(format!(" {} since", format::count(newer))));
             add(1, long, short, true);
         }
+        Pace::Back { at_ns, ago_ns } => {
+            let ago = format::duration(ago_ns);
+            let short = vec![Piece::new("BACK ", Tone::Warn), Piece::plain(format!("−{ago} {}", window.word()))];
+            let mut long = vec![Piece::new("BACK ", Tone::Warn), Piece::plain(format::clock_ms(at_ns))];
+            long.push(Piece::dim(format!(" −{ago} · {} · p live", window.word())));
+            add(1, long, short, true);
+        }
     }
-    let last = vitals.last_arrival_ns.map_or("nothing yet".into(), format::clock);
-    add(6, vec![Piece::dim(&last)], vec![Piece::dim(last)], true);
+    let (long, short) = match vitals.last_arrival_ns.map(format::clock) {
+        Some(last) => (vec![Piece::dim("last "), Piece::plain(&last)], vec![Piece::dim(last)]),
+        None => (vec![Piece::dim("nothing yet")], vec![Piece::dim("nothing yet")]),
+    };
+    add(6, long, short, true);
     Header { parts }
 }
 
+fn open(listener: &Listener) -> bool {
+    !listener.address.ip().to_canonical().is_loopback()
+}
+
+/// That others can reach it, the louder the less keeps them out (field case B29).
+fn exposure(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
+    if !listeners.iter().any(open) {
+        return None;
+    }
+    let (tone, short) = match guard.lacks.len() {
+        0 => (Tone::Warn, "not only local"),
+        1 => (Tone::Warn, guard.lacks[0]),
+        _ => (Tone::Bad, "open to all"),
+    };
+    let but = if guard.lacks.is_empty() { "" } else { ": " };
+    let long = format!("not only this machine{but}{}", guard.lacks.join(", "));
+    Some((vec![Piece::new(long, tone)], vec![Piece::new(short, tone)]))
+}
+
 /// `● grpc 127.0.0.1:4317 · http :4318`, with a mark on every address that others can reach.
-fn listeners(listeners: &[Listener]) -> Option<(Line, Line)> {
-    let open = |listener: &Listener| !listener.address.ip().is_loopback();
+fn listeners(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
     let any_open = listeners.iter().any(open);
     let dot = if any_open { Piece::new("◉ ", Tone::Warn) } else { Piece::new("● ", Tone::Good) };
     let (mut long, mut short) = (vec![dot.clone()], vec![dot]);
@@ -231,23 +331,36 @@ fn listeners(listeners: &[Listener]) -> Option<(Line, Line)> {
         long.push(Piece::new(shown, tone));
         short.push(Piece::new(format!(":{}", listener.address.port()), tone));
     }
-    if any_open {
-        long.push(Piece::new(" not only this machine", Tone::Warn));
-        short.push(Piece::new("!", Tone::Warn));
+    if !guard.has.is_empty() {
+        long.push(Piece::dim(format!(" ({})", guard.has.join(", "))));
     }
     (!listeners.is_empty()).then_some((long, short))
 }
 
-/// Everything that came and is not there: evicted, refused, busy, unreadable. In full it says of what kind.
+/// `rec 12 MiB`, and loudly what went wrong.
+fn way_out(way: &WayOut) -> (Line, Line) {
+    let WayOut { name, said, trouble } = way;
+    match trouble {
+        None => (vec![Piece::dim(format!("{name} ")), Piece::plain(said)], vec![Piece::dim(*name)]),
+        Some(trouble) => (
+            vec![Piece::dim(format!("{name} ")), Piece::new(trouble, Tone::Bad), Piece::dim(format!(" {said}"))],
+            vec![Piece::new(format!("{name}!"), Tone::Bad)],
+        ),
+    }
+}
+
+/// Everything that came and is not there: evicted, refused, shed, unreadable; and how often a sender was told to come
+/// again, which loses nothing by itself. In full it says of what kind.
 fn lost(vitals: &Vitals, counts: &Counts) -> (Line, Line) {
     let kinds = [
         ("evicted", counts.spans_evicted + counts.records_evicted),
         ("refused", counts.spans_refused),
-        ("busy", vitals.busy),
+        ("shed", counts.spans_shed),
         ("unreadable", vitals.malformed + counts.records_bad),
+        ("busy", vitals.busy),
     ];
-    let total: u64 = kinds.iter().map(|(_, count)| count).sum();
-    let tone = if total > 0 { Tone::Warn } else { Tone::Plain };
+    let total = kinds.iter().map(|(_, count)| count).sum::<u64>() - vitals.busy;
+    let tone = if total + vitals.busy > 0 { Tone::Warn } else { Tone::Plain };
     let short = vec![Piece::dim("lost "), Piece::new(format::short_count(total), tone)];
     let mut long = vec![Piece::dim("lost "), Piece::new(format::count(total), tone)];
     let said: Vec<String> =
@@ -270,13 +383,38 @@ mod tests {
     fn what_is_bound_is_said_and_marked_when_others_can_reach_it() {
         let at = |protocol, address: &str| Listener { protocol, address: address.parse().unwrap() };
         let loopback = [at("grpc", "127.0.0.1:4317"), at("grpc", "[::1]:4317"), at("http", "127.0.0.1:4318")];
-        let (long, short) = listeners(&loopback).unwrap();
+        let (long, short) = listeners(&loopback, &Guard::default()).unwrap();
         assert_eq!(text(&long), "● grpc 127.0.0.1:4317 · http 127.0.0.1:4318".replace("http 127.0.0.1", "http "));
         assert_eq!(text(&short), "● :4317 :4318");
-        let (long, short) = listeners(&[at("grpc", "0.0.0.0:4317")]).unwrap();
-        assert_eq!(text(&long), "◉ grpc 0.0.0.0:4317 not only this machine");
-        assert_eq!(text(&short), "◉ :4317!");
-        assert!(listeners(&[]).is_none());
+        assert_eq!(exposure(&loopback, &Guard::default()), None);
+        let others = [at("grpc", "0.0.0.0:4317")];
+        let (long, short) = listeners(&others, &Guard::default()).unwrap();
+        assert_eq!((text(&long), text(&short)), ("◉ grpc 0.0.0.0:4317".into(), "◉ :4317".into()));
+        for (has, lacks, long, short, tone) in [
+            (vec!["TLS", "token"], vec![], "not only this machine", "not only local", Tone::Warn),
+            (vec!["token"], vec!["no TLS"], "not only this machine: no TLS", "no TLS", Tone::Warn),
+            (vec![], vec!["no TLS", "no token"], "not only this machine: no TLS, no token", "open to all", Tone::Bad),
+        ] {
+            let said = exposure(&others, &Guard { has, lacks }).unwrap();
+            assert_eq!((text(&said.0), text(&said.1), said.0[0].tone), (long.into(), short.into(), tone));
+        }
+        let guarded = Guard { has: vec!["TLS", "token"], lacks: vec![] };
+        let (long, _) = listeners(&loopback, &guarded).unwrap();
+        assert!(text(&long).ends_with(" (TLS, token)"), "{}", text(&long));
+        assert!(listeners(&[], &Guard::default()).is_none());
+    }
+
+    #[test]
+    fn trouble_on_a_way_out_is_told_first() {
+        let way = |trouble: Option<&str>| WayOut {
+            name: "rec",
+            said: "12.0 MiB".into(),
+            trouble: trouble.map(str::to_owned),
+        };
+        let (long, short) = way_out(&way(None));
+        assert_eq!((text(&long).as_str(), text(&short).as_str()), ("rec 12.0 MiB", "rec"));
+        let (long, short) = way_out(&way(Some("STOPPED")));
+        assert_eq!((text(&long).as_str(), text(&short).as_str()), ("rec STOPPED 12.0 MiB", "rec!"));
     }
 
     #[test]
@@ -292,6 +430,11 @@ mod tests {
         }
         assert_eq!(meter.rate(12 * second), 0.0);
         assert_eq!(meter.bars().count(), BARS);
+        // The clock goes back an hour: what comes from then on has its rate at once.
+        for tick in 0..=4u64 {
+            meter.sample(800 + tick * 100, second + tick * second / 2);
+        }
+        assert!((meter.rate(3 * second) - 200.0).abs() < 1.0);
         assert_eq!(sparkline([0, 1, 50, 100].into_iter()), "▁▂▅█");
     }
 }

@@ -4,12 +4,14 @@
 //! form of numbers. Keeps out: terminal types, colours, keys (`tui`), and how facts come about (`lifecycle`, `store`).
 //! A view model costs what the screen shows, not what the store holds.
 
+pub mod account;
 pub mod checks;
 pub mod data;
 pub mod filter;
 pub mod format;
 pub mod header;
 pub mod index;
+pub mod link;
 pub mod list;
 pub mod otlp_json;
 pub mod outcomes;

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod mutate;
 pub mod terminal;
 
 use std::io::{Read, Write};
@@ -49,6 +50,8 @@ pub fn count(report: &Json, path: &[&str]) -> u64 {
 /// A headless command that listens.
 pub struct Listening {
     pub child: Child,
+    /// What it said before it listened.
+    pub before: String,
     pub grpc: SocketAddr,
     pub http: SocketAddr,
 }
@@ -68,24 +71,14 @@ impl Listening {
     pub fn start(command: &[&str]) -> Self {
         let mut child = binary()
             .args(command)
-            .args(["--listen", "--for", "60s"])
+            .args(["--listen", "--for", "300s"])
             .args(ANY)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = Vec::new();
-        let stderr = child.stderr.as_mut().unwrap();
-        let mut byte = [0];
-        while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-            line.push(byte[0]);
-        }
-        let line = String::from_utf8(line).unwrap();
-        let address = |after: &str| {
-            let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
-            rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
-        };
-        Self { grpc: address("grpc "), http: address("http "), child }
+        let (before, grpc, http) = listening(child.stderr.as_mut().unwrap());
+        Self { child, before, grpc, http }
     }
 
     /// Ends it; gives what it printed.
@@ -105,6 +98,33 @@ impl Listening {
     pub fn spans(self) -> Vec<Json> {
         spans(&self.end().stdout)
     }
+}
+
+/// Waits until a listener says where it listens: gRPC and HTTP.
+pub fn addresses(stderr: &mut impl Read) -> (SocketAddr, SocketAddr) {
+    let (_, grpc, http) = listening(stderr);
+    (grpc, http)
+}
+
+/// Likewise, with what it says before.
+pub fn listening(stderr: &mut impl Read) -> (String, SocketAddr, SocketAddr) {
+    let mut before = String::new();
+    let line = loop {
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+            line.push(byte[0]);
+        }
+        let line = String::from_utf8(line).unwrap();
+        if line.is_empty() || line.contains("listening: ") {
+            break line;
+        }
+        before += &line;
+    };
+    let address = |after: &str| {
+        let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
+        rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
+    };
+    (before, address("grpc "), address("http "))
 }
 
 /// The spans in OTLP JSON lines.
@@ -161,12 +181,17 @@ pub fn http(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
     stream.write_all(whole.as_bytes()).unwrap();
     // An answer may come before the body is read; then writing fails and the answer is still there to read.
     let _ = stream.write_all(body);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    let at = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or_else(|| panic!("no answer to {head}"));
-    let head = String::from_utf8(answer[..at].to_vec()).unwrap();
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    answer(&bytes, &head)
+}
+
+/// Reads an answer to a request with this head.
+pub fn answer(bytes: &[u8], head: &str) -> Answer {
+    let at = bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or_else(|| panic!("no answer to {head}"));
+    let head = String::from_utf8(bytes[..at].to_vec()).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head, body: answer[at + 4..].to_vec() }
+    Answer { status, head, body: bytes[at + 4..].to_vec() }
 }
 
 /// Says something that may be answered or hung up on; only what it does to the other side matters.

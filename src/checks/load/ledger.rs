@@ -69,6 +69,11 @@ pub struct Unequal {
 }
 
 impl Ledger {
+    /// Whether it counts, rather than lists.
+    pub fn has_counts(&self) -> bool {
+        !self.counts.is_empty() || self.broken > 0 || self.without_root > 0
+    }
+
     /// Compares counts with the roots, in the order of [`Outcome::ALL`]. An aborted stream that had just ended is a
     /// success (a race); a broken one is rejected, timed out or failed.
     pub fn unequal(&self, roots: [u64; 6]) -> Vec<Unequal> {

@@ -6,7 +6,7 @@ use super::{Fields, MAX_DEPTH, Wire, put_bytes, put_fixed64, put_number};
 use crate::lifecycle::text;
 
 /// What stands in for a value nested deeper than [`MAX_DEPTH`].
-pub(super) const TOO_DEEP: &str = "[nested too deeply: dropped]";
+pub const TOO_DEEP: &str = "[nested too deeply: dropped]";
 
 /// A well-formed, canonical packed attribute with all its text scrubbed: borrowed when the bytes already are one.
 ///

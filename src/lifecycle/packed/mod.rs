@@ -9,7 +9,7 @@ mod clean;
 
 use std::borrow::Cow;
 
-pub use clean::clean;
+pub use clean::{TOO_DEEP, clean};
 
 /// How deep arrays and maps may nest in a value; deeper ones are replaced by a note.
 pub const MAX_DEPTH: usize = 32;

@@ -4,6 +4,7 @@
 //! Owns: finding where each text begins and ends, joining small ones into payloads. Keeps out: what a text means in OTLP
 //! (`otlp::json`) or as a record (`lifecycle::record`).
 
+use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 use serde_json::error::Category;
@@ -18,8 +19,6 @@ use super::sniff::skip_blank;
 use super::stream::{Piece, Stream};
 use super::{Place, Reading, Stopped};
 
-/// Texts are joined into payloads of about this many bytes of protobuf.
-const PAYLOAD: usize = 512 << 10;
 /// Records are handed on in groups of this many.
 const RECORDS: usize = 512;
 
@@ -79,13 +78,31 @@ fn known(text: &[u8]) -> Option<Known> {
 /// Texts on their way into payloads, over all files.
 #[derive(Default)]
 pub(super) struct Texts {
-    traces: Vec<u8>,
-    logs: Vec<u8>,
+    traces: Joined,
+    logs: Joined,
     records: Vec<Record>,
+    /// The line being read.
+    line: u64,
     /// What was refused or counted in traces, logs and metrics.
     tally: Tally,
+    /// Payloads that are whole: of recordings, whose requests stay apart because each has its own time.
+    ready: Vec<Ready>,
     /// The last line of the file before, when it was cut.
     torn: Option<Torn>,
+}
+
+/// A payload, with the line of each text in it and where that ends.
+struct Ready {
+    payload: Payload,
+    ends: Vec<(u64, usize)>,
+}
+
+/// Texts of one signal, as protobuf.
+#[derive(Default)]
+struct Joined {
+    bytes: Vec<u8>,
+    /// The line of each, and where it ends.
+    ends: Vec<(u64, usize)>,
 }
 
 struct Torn {
@@ -128,27 +145,32 @@ impl Texts {
             if bytes.is_empty() {
                 continue;
             }
+            self.line = line;
             let is_first = std::mem::take(&mut is_first);
             if document.is_some() {
                 self.go_on(file, bytes, &mut document, reading);
             } else {
                 document = self.line(file, line, bytes, whole, is_first, reading);
             }
-            if self.traces.len() + self.logs.len() >= PAYLOAD || self.records.len() >= RECORDS {
-                self.flush(reading)?;
+            let joined = self.traces.bytes.len() + self.logs.bytes.len();
+            let apart = reading.limits.joined == 0 && joined + self.records.len() > 0;
+            let full = joined >= reading.limits.joined.max(1) || self.records.len() >= RECORDS;
+            if full || apart || !self.ready.is_empty() {
+                self.flush(file, reading)?;
                 reading.progressed(before + stream.read_bytes())?;
             }
         }
         if let Some(document) = document {
             self.give_up(file, document, reading);
         }
-        self.flush(reading)
+        self.flush(file, reading)
     }
 
     /// Ends the last file: what was kept for a next one is reported.
     pub fn end(&mut self, reading: &mut Reading<'_>) -> Result<(), Stopped> {
+        // Of this one nothing waits: each file is handed on as it ends.
         self.report_torn(reading);
-        self.flush(reading)
+        Ok(())
     }
 
     /// Takes one line; gives the document it begins, if it does.
@@ -228,6 +250,7 @@ impl Texts {
         } else if document.brackets.closed()
             && let Some(document) = open.take()
         {
+            self.line = document.line;
             match self.text(&document.bytes) {
                 outcome @ (Outcome::Taken | Outcome::Idle(_)) => {
                     self.report(file, document.line, &[], outcome, reading);
@@ -240,14 +263,17 @@ impl Texts {
     /// It was no document: those of its lines that begin like a text are taken for themselves.
     fn give_up(&mut self, file: &str, document: Document, reading: &mut Reading<'_>) {
         let Document { line: first, bytes, reason, .. } = document;
+        let last = self.line;
         reading.bad(file, Place::Line(first), format!("{reason}; nor is it a document with the lines after it"));
         for (line, bytes) in (first..).zip(bytes.split(|byte| *byte == b'\n')).skip(1) {
             if BEGINNINGS.iter().any(|beginning| bytes.starts_with(beginning)) {
                 reading.summary.pieces += 1;
+                self.line = line;
                 let outcome = self.text(bytes);
                 self.report(file, line, bytes, outcome, reading);
             }
         }
+        self.line = last;
     }
 
     fn report_torn(&mut self, reading: &mut Reading<'_>) {
@@ -258,6 +284,9 @@ impl Texts {
 
     /// Takes one text, or several in a row.
     fn text(&mut self, text: &[u8]) -> Outcome {
+        if self.whole(text).is_ok() {
+            return Outcome::Taken;
+        }
         let (mut all, mut rest) = self.first(text);
         while !rest.is_empty() {
             let (one, after) = self.first(rest);
@@ -282,22 +311,19 @@ impl Texts {
         }
     }
 
+    /// Takes the first of several objects. Where it ends is looked for first: to try it with all that follows, again for
+    /// each, would cost the square of the line.
     fn object<'t>(&mut self, text: &'t [u8]) -> (Outcome, &'t [u8]) {
-        let Err(reason) = self.whole(text) else { return (Outcome::Taken, &[]) };
-        // Why: the text ends early, or another follows it, or it is whole and something else.
         let mut texts = Deserializer::from_slice(text).into_iter::<IgnoredAny>();
         match texts.next() {
-            Some(Err(error)) => match broken(&error) {
-                Outcome::Cut(reason) => (Outcome::Cut(reason), &[]),
-                _ => (Outcome::Bad(reason), &[]),
+            Some(Err(error)) => match (broken(&error), self.whole(text)) {
+                (_, Ok(())) => (Outcome::Taken, &[]),
+                (Outcome::Cut(reason), _) => (Outcome::Cut(reason), &[]),
+                (_, Err(reason)) => (Outcome::Bad(reason), &[]),
             },
             _ => {
                 let (first, rest) = text.split_at(texts.byte_offset());
-                let rest = trim(rest);
-                if rest.is_empty() {
-                    return (Outcome::of(Err(reason), first), rest);
-                }
-                (Outcome::of(self.whole(first), first), rest)
+                (Outcome::of(self.whole(first), first), trim(rest))
             }
         }
     }
@@ -312,32 +338,80 @@ impl Texts {
     }
 
     fn otlp(&mut self, shape: Shape, text: &[u8]) -> Result<(), String> {
-        let mut none = Vec::new();
+        if let Some(arrived_ns) = json::arrived(text) {
+            let mut out = Vec::with_capacity(text.len() / 2);
+            let tally = json::transcode(shape, text, &mut out)?;
+            if out.is_empty() {
+                add(&mut self.tally, tally);
+                return Ok(());
+            }
+            self.seal();
+            let ends = vec![(self.line, out.len())];
+            let payload = Payload { tally, arrived_ns: Some(arrived_ns), ..Payload::otlp(shape.signal(), out) };
+            self.ready.push(Ready { payload, ends });
+            return Ok(());
+        }
+        let mut none = Joined::default();
         let out = match shape.signal() {
             Signal::Traces => &mut self.traces,
             Signal::Logs => &mut self.logs,
             Signal::Metrics => &mut none,
         };
-        let tally = json::transcode(shape, text, out)?;
+        let tally = json::transcode(shape, text, &mut out.bytes)?;
+        out.ends.push((self.line, out.bytes.len()));
         add(&mut self.tally, tally);
         Ok(())
     }
 
-    /// Hands on what is there.
-    fn flush(&mut self, reading: &mut Reading<'_>) -> Result<(), Stopped> {
-        for (signal, bytes) in [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs)] {
+    /// Makes payloads of what has been joined.
+    fn seal(&mut self) {
+        for (signal, joined) in [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs)] {
+            let Joined { bytes, ends } = std::mem::take(joined);
             if !bytes.is_empty() {
-                let body = Body::Otlp(signal, std::mem::take(bytes).into());
-                // What was transcoded here is well-formed.
-                let _ = reading.payload(Payload { body, tally: std::mem::take(&mut self.tally) })?;
+                let tally = std::mem::take(&mut self.tally);
+                self.ready.push(Ready { payload: Payload { tally, ..Payload::otlp(signal, bytes) }, ends });
             }
         }
         if !self.records.is_empty() || self.tally != Tally::default() {
-            let body = Body::Records(std::mem::take(&mut self.records));
-            let _ = reading.payload(Payload { body, tally: std::mem::take(&mut self.tally) })?;
+            let records = std::mem::take(&mut self.records);
+            self.ready.push(of_records(records, std::mem::take(&mut self.tally)));
+        }
+    }
+
+    /// Hands on what is there.
+    fn flush(&mut self, file: &str, reading: &mut Reading<'_>) -> Result<(), Stopped> {
+        self.seal();
+        for Ready { payload, ends } in std::mem::take(&mut self.ready) {
+            let Payload { body, tally, arrived_ns } = payload;
+            let Body::Otlp(signal, bytes) = body else {
+                if let Err(reason) = reading.payload(Payload { body, tally, arrived_ns })? {
+                    reading.bad(file, Place::Whole, reason);
+                }
+                continue;
+            };
+            let of = |bytes: Bytes| Payload { arrived_ns, ..Payload::otlp(signal, bytes) };
+            if reading.payload(Payload { tally: tally.clone(), ..of(bytes.clone()) })?.is_ok() {
+                continue;
+            }
+            // JSON may say what protobuf may not (almost nothing but empty parts): each text for itself, so that only the
+            // wrong ones are lost. What was counted on the way is handed on after it.
+            let mut from = 0;
+            for (line, to) in ends {
+                if let Err(reason) = reading.payload(of(bytes.slice(from..to)))? {
+                    reading.bad(file, Place::Line(line), reason);
+                }
+                from = to;
+            }
+            if let Err(reason) = reading.payload(of_records(Vec::new(), tally).payload)? {
+                reading.bad(file, Place::Whole, reason);
+            }
         }
         Ok(())
     }
+}
+
+fn of_records(records: Vec<Record>, tally: Tally) -> Ready {
+    Ready { payload: Payload { body: Body::Records(records), tally, arrived_ns: None }, ends: Vec::new() }
 }
 
 fn add(tally: &mut Tally, more: Tally) {

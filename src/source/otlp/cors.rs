@@ -1,5 +1,10 @@
-//! Cross-origin requests (field case B21): off unless origins are allowed; then both the preflight and the answer itself
-//! carry the header a browser looks for. Owns: these headers. Keeps out: everything else of HTTP.
+//! Requests of web pages (field case B21): off unless origins are allowed; then both the preflight and the answer itself
+//! carry the header a browser looks for.
+//!
+//! Every browser says the page's origin with a POST, even to what it takes for the page's own server. That is what a page
+//! gets to see whose name was made to mean this machine meanwhile (DNS rebinding), so its origin gives it away where a
+//! `Host` header could not be told from the names that senders rightly use. Owns: these headers. Keeps out: everything else
+//! of HTTP.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -9,6 +14,11 @@ use axum::response::Response;
 pub(super) fn allowed<'a>(origins: &[String], headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     origins.iter().any(|allowed| allowed == "*" || allowed.as_bytes() == origin.as_bytes()).then_some(origin)
+}
+
+/// Whether a web page sent this that may not.
+pub(super) fn is_foreign(origins: &[String], headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) && allowed(origins, headers).is_none()
 }
 
 /// Allows this origin to read the answer.

@@ -12,20 +12,29 @@ use tokio::task::JoinSet;
 use super::intake::Intake;
 use super::notices::Notices;
 
-mod answer;
+pub mod answer;
 mod bind;
 mod body;
-mod coding;
+pub(super) mod coding;
+mod connection;
 mod cors;
+mod crowd;
 mod grpc;
 mod http;
 pub mod json;
 mod logs;
 mod serve;
+mod stream;
+mod times;
+pub(super) mod tls;
+mod token;
 mod walk;
 pub mod wire;
 
 pub use bind::{Address, BindError};
+pub use times::Times;
+pub use tls::{Clients, Files, Tls};
+pub use token::Token;
 
 /// The largest message by default, in bytes: a trace record may be exactly 4 MiB (spec request-trace.md).
 pub const MAX_MESSAGE: usize = 16 << 20;
@@ -41,7 +50,18 @@ pub struct Settings {
     pub max_message: usize,
     /// Web origins that may send (`*`: any); none by default.
     pub origins: Vec<String>,
+    /// What senders must show; anyone may send without it.
+    pub token: Option<Token>,
+    /// TLS for both protocols; plain text without it.
+    pub tls: Option<Tls>,
+    /// Connections over all listeners; beyond, idle ones are let go.
+    pub max_connections: usize,
+    /// How long peers may take.
+    pub times: Times,
 }
+
+/// Connections over all listeners by default: the exporters of a cluster of hundreds of processes.
+pub const MAX_CONNECTIONS: usize = 2048;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -50,6 +70,10 @@ impl Default for Settings {
             http: Address::Loopback(4318),
             max_message: MAX_MESSAGE,
             origins: Vec::new(),
+            token: None,
+            tls: None,
+            max_connections: MAX_CONNECTIONS,
+            times: Times::default(),
         }
     }
 }
@@ -88,9 +112,41 @@ impl Bound {
         addresses(&self.http)
     }
 
-    /// Whether only this machine can reach it; worth a mark on the screen when not (field case B29).
-    pub fn is_loopback(&self) -> bool {
-        self.grpc().iter().chain(&self.http()).all(|address| address.ip().to_canonical().is_loopback())
+    /// The addresses that others than this machine can reach; worth a mark on the screen (field case B29).
+    pub fn open(&self) -> Vec<SocketAddr> {
+        let all = self.grpc().into_iter().chain(self.http());
+        all.filter(|address| !address.ip().to_canonical().is_loopback()).collect()
+    }
+
+    /// What senders have to show.
+    pub fn guard(&self) -> Guard {
+        let Settings { token, tls, .. } = &self.settings;
+        Guard { token: token.is_some(), tls: tls.as_ref().map(Tls::clients) }
+    }
+
+    /// What whoever started it should know: who can reach it, and what its files leave open. A sentence each.
+    pub fn cautions(&self) -> Vec<String> {
+        let mut cautions = Vec::new();
+        if !self.open().is_empty() {
+            let open = self.open().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            cautions.push(match self.guard() {
+                Guard { token: false, tls: None } => format!(
+                    "anyone who can reach {open} can send, and read what is sent: \
+                     give --token-file, and --tls-cert with --tls-key"
+                ),
+                Guard { token: true, tls: None } => format!(
+                    "others can reach {open}, and read what is sent, the token too: give --tls-cert with --tls-key"
+                ),
+                Guard { token: false, tls: Some(Clients::All) } => {
+                    format!("anyone who can reach {open} can send: give --token-file or --tls-client-ca")
+                }
+                Guard { .. } => format!("others can reach {open}"),
+            });
+        }
+        let Settings { token, tls, .. } = &self.settings;
+        cautions.extend(token.iter().flat_map(Token::cautions));
+        cautions.extend(tls.iter().flat_map(Tls::cautions));
+        cautions
     }
 
     /// Serves until `shutdown` is ready: then accepts nothing more, gives running requests a second, and closes.
@@ -103,16 +159,20 @@ impl Bound {
         notices: Notices,
         shutdown: impl Future<Output = ()>,
     ) -> std::io::Result<()> {
-        let Settings { max_message, origins, .. } = self.settings;
-        let shared = Arc::new(Shared { intake, notices, max_message, origins, room: body::Room::new(max_message) });
-        let grpc = self.grpc.into_iter().map(|listener| (listener, grpc::router(Arc::clone(&shared))));
-        let http = self.http.into_iter().map(|listener| (listener, http::router(Arc::clone(&shared))));
+        let Settings { max_message, origins, token, tls, max_connections, times, .. } = self.settings;
+        let room = body::Room::new(max_message);
+        let crowd = crowd::Crowd::new(max_connections);
+        let port = |router| Arc::new(connection::Port::new(router, tls.as_ref(), notices.clone(), times));
+        let shared = Arc::new(Shared { intake, notices: notices.clone(), max_message, origins, token, room, times });
+        let (grpc, http) = (port(grpc::router(Arc::clone(&shared))), port(http::router(shared)));
+        let grpc = self.grpc.into_iter().map(|listener| (listener, Arc::clone(&grpc)));
+        let http = self.http.into_iter().map(|listener| (listener, Arc::clone(&http)));
         let (stop, stopped) = watch::channel(());
         let mut serving = JoinSet::new();
-        for (listener, router) in grpc.chain(http) {
+        for (listener, port) in grpc.chain(http) {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            serving.spawn(serve::serve(listener, router, stopped.clone()));
+            serving.spawn(serve::serve(listener, port, crowd.clone(), notices.clone(), stopped.clone()));
         }
         shutdown.await;
         // Nobody listening any more would mean that all has ended already.
@@ -120,6 +180,15 @@ impl Bound {
         while serving.join_next().await.is_some() {}
         Ok(())
     }
+}
+
+/// What senders have to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// A token.
+    pub token: bool,
+    /// That they speak TLS, and who may.
+    pub tls: Option<Clients>,
 }
 
 fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
@@ -132,7 +201,9 @@ struct Shared {
     notices: Notices,
     max_message: usize,
     origins: Vec<String>,
+    token: Option<Token>,
     room: body::Room,
+    times: Times,
 }
 
 #[cfg(test)]

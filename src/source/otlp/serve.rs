@@ -1,56 +1,67 @@
-//! Accepting connections and letting them go: idle ones in time, all of them when the program ends (field case B64).
+//! Accepting connections and letting them go: all of them when the program ends (field case B64), the idle ones when
+//! there are too many or the system has no more to give.
 //!
-//! Owns: the accept loop, time limits on silent connections, the graceful end. Keeps out: what is served (`grpc`, `http`).
+//! Owns: the accept loop, the bound on open connections, the graceful end. Keeps out: one connection (`connection`), what is
+//! served (`grpc`, `http`).
 
-use std::io::ErrorKind;
-use std::pin::pin;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+use super::connection::Port;
+use super::crowd::{Crowd, Entered};
+use crate::source::notices::{Notice, Notices};
 
 /// How long running requests have when the program ends.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long a connection may be silent before or within the head of a request. HTTP/2 connections may idle for good as
-/// long as the peer answers pings.
-const SILENCE: Duration = Duration::from_secs(60);
-/// How long the answer to such a ping may take.
-const PONG: Duration = Duration::from_secs(20);
-/// Connections held at once by one listener; more wait in the system's queue.
-const CONNECTIONS: usize = 1024;
+/// How long nothing is accepted after the system refused a connection: it would refuse the next at once, too.
+const REFUSED: Duration = Duration::from_millis(100);
 
 /// Serves one listener until `stop` changes, then gives running requests [`GRACE`] and closes.
-pub(super) async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<()>) {
-    let builder = Arc::new(builder());
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+pub(super) async fn serve(
+    listener: TcpListener,
+    port: Arc<Port>,
+    crowd: Crowd,
+    notices: Notices,
+    mut stop: watch::Receiver<()>,
+) {
     let mut connections = JoinSet::new();
     loop {
-        let place = Arc::clone(&places).acquire_owned();
-        let accepted = async {
-            let place = place.await.ok()?;
-            Some((listener.accept().await, place))
-        };
         tokio::select! {
             biased;
             _ = stop.changed() => break,
             Some(_) = connections.join_next() => {}
-            Some((accepted, place)) = accepted => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let (builder, router, stop) = (Arc::clone(&builder), router.clone(), stop.clone());
-                    connections.spawn(async move {
-                        connection(stream, &builder, router, stop).await;
-                        drop(place);
-                    });
+                    let (place, word) = match crowd.enter() {
+                        Entered::Free(place) => (Some(place), None),
+                        Entered::Instead(place) => (Some(place), Some("the one idle longest was let go")),
+                        Entered::Full => (None, Some("a further one was turned away")),
+                    };
+                    if let Some(word) = word {
+                        let most = crowd.most();
+                        let words = format!("{most} connections are open, the most there may be (--max-connections): {word}");
+                        notices.note(Notice::Crowded, &words);
+                    }
+                    if let Some(place) = place {
+                        let (port, stop) = (Arc::clone(&port), stop.clone());
+                        connections.spawn(async move { port.serve(stream, &place, stop).await });
+                    }
                 }
-                // Such an error belongs to the one connection; others (no file descriptors left) pass with time.
+                // The one connection ended before it was accepted.
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) => {}
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                Err(error) => {
+                    notices.note(Notice::Crowded, &refusal(&error));
+                    crowd.let_one_go();
+                    tokio::select! {
+                        _ = stop.changed() => break,
+                        () = tokio::time::sleep(REFUSED) => {}
+                    }
+                }
             },
         }
     }
@@ -59,38 +70,13 @@ pub(super) async fn serve(listener: TcpListener, router: Router, mut stop: watch
     connections.shutdown().await;
 }
 
-fn builder() -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(SILENCE);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(SILENCE)
-        .keep_alive_timeout(PONG)
-        // Exports are large: windows that do not stall a 16 MiB message at every 64 KiB.
-        .initial_stream_window_size(1 << 20)
-        .initial_connection_window_size(4 << 20)
-        .max_concurrent_streams(128);
-    builder
-}
-
-async fn connection(
-    stream: TcpStream,
-    builder: &Builder<TokioExecutor>,
-    router: Router,
-    mut stop: watch::Receiver<()>,
-) {
-    // Small answers should not wait for more; a socket that cannot promise that still works.
-    let _ = stream.set_nodelay(true);
-    tokio::select! {
-        first = tokio::time::timeout(SILENCE, stream.readable()) => if first.is_err() { return },
-        _ = stop.changed() => return,
+/// Why the system gives no connection, and what to do.
+fn refusal(error: &io::Error) -> String {
+    const NO_FILES: [i32; 2] = [23, 24];
+    match error.raw_os_error() {
+        Some(code) if NO_FILES.contains(&code) => {
+            "no file descriptors are left for connections: those idle longest are let go; raise `ulimit -n`".into()
+        }
+        _ => format!("cannot accept connections: {error}"),
     }
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
-    tokio::select! {
-        // How a connection ended is its peer's business.
-        _ = connection.as_mut() => return,
-        _ = stop.changed() => connection.as_mut().graceful_shutdown(),
-    }
-    let _ = connection.await;
 }

@@ -1,5 +1,7 @@
 //! Frontend streams: how they ended, who left when.
 
+use std::collections::BTreeMap;
+
 use compact_str::CompactString;
 
 use super::values::Values;
@@ -22,6 +24,8 @@ pub struct Streams {
     pub events_at_leaving: Values,
     /// Age of a stream when it was dropped, nanoseconds.
     pub age_at_leaving: Values,
+    /// How long the other streams lasted, by outcome.
+    pub lasting: BTreeMap<CompactString, Lasting>,
     /// Root outcomes of dropped streams, in the order of [`Outcome::ALL`]: the root decides what it was.
     pub roots_of_abandoned: [u64; 6],
     /// Dropped streams whose root has not arrived.
@@ -36,6 +40,15 @@ pub struct Streams {
     pub ttft: Values,
     /// Times to first token as records tell, where no span does, nanoseconds.
     pub ttft_records: Values,
+}
+
+/// How long streams of one outcome lasted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lasting {
+    /// Events yielded, of those that count them.
+    pub events: Values,
+    /// Durations, nanoseconds.
+    pub time: Values,
 }
 
 impl Streams {
@@ -64,6 +77,7 @@ impl Streams {
             }
         }
         if stream.outcome != "abandoned" {
+            self.last(stream, sign);
             return;
         }
         sign.step(&mut self.abandoned);
@@ -74,6 +88,17 @@ impl Streams {
         match facts.outcome.and_then(|outcome| Outcome::ALL.iter().position(|other| *other == outcome)) {
             Some(at) => sign.step(&mut self.roots_of_abandoned[at]),
             None => sign.step(&mut self.abandoned_without_root),
+        }
+    }
+
+    fn last(&mut self, stream: &Stream, sign: Sign) {
+        let lasting = self.lasting.entry(stream.outcome.clone()).or_default();
+        sign.value(&mut lasting.time, stream.duration_ns);
+        if let Some(events) = stream.events {
+            sign.value(&mut lasting.events, events);
+        }
+        if lasting.time.count() == 0 {
+            self.lasting.remove(&stream.outcome);
         }
     }
 }

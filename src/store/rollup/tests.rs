@@ -93,7 +93,10 @@ fn selection() -> impl Strategy<Value = Selection> {
 fn dispatch() -> impl Strategy<Value = Dispatch> {
     (
         (0u64..60_000, number(), proptest::option::of(worker())),
-        (word(&["accepted", "failed", "cancelled", ""]), word(&["success", "worker_disconnected", "error", ""])),
+        (
+            word(&["accepted", "failed", "cancelled", "teleported", "lost", ""]),
+            word(&["success", "worker_disconnected", "error", ""]),
+        ),
         (word(&["", "disconnected"]), proptest::option::of(0u64..100)),
         origin(Origin::Inferred),
     )

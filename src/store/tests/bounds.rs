@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::checks::{Answer, CheckId, Why};
+use crate::store::check::CheckCounts;
 use crate::store::work;
 
 #[test]
@@ -87,6 +88,13 @@ fn eviction_takes_whole_requests_gives_every_byte_back_and_spares_the_pinned_one
     let counts = store.counts();
     assert_eq!(counts.spans_kept, counts.spans_evicted + store.spans().count() as u64);
     assert_eq!(counts.requests_evicted + store.len() as u64, 200);
+    // What went was asked before it went, what stayed is asked in the end.
+    store.check_all();
+    for check in CheckId::all() {
+        let CheckCounts { holds, violated, unknown } = store.checked().counts(check);
+        assert_eq!(holds + violated + unknown, 200, "{}", check.check().id);
+    }
+    assert!(store.checked().counts(CheckId::of("root.unique").unwrap()).holds == 200);
     store.pin(None);
     store.limits.memory = 0;
     store.refresh(300);

@@ -1,6 +1,7 @@
 //! The store under any order of arrival, repetition, eviction: the same trees, nothing lost uncounted, every byte back.
 
 mod bounds;
+mod chaos;
 mod order;
 mod requests;
 

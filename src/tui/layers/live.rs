@@ -18,12 +18,15 @@ use super::{Command, Env, Layer, Scene, distance, pane_command, pane_of, panes_s
 use crate::lifecycle::facts::State;
 use crate::lifecycle::request::RequestKey;
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::{Gesture, Pointer};
 use crate::tui::panes::{header, outcomes, requests};
 use crate::tui::theme::Theme;
+use crate::view::account::Account;
 use crate::view::checks::flag;
 use crate::view::format;
 use crate::view::index::{Index, Sort};
 use crate::view::list::{self, COLUMNS};
+use crate::view::otlp_json::whole_request;
 use crate::view::outcomes::Count;
 use crate::view::panes::PaneId;
 use crate::view::request::detail::Whole;
@@ -57,10 +60,23 @@ pub struct Live {
     stays_right: Option<Duration>,
 }
 
+/// How many requests of the list are exported at most.
+const EXPORTED: usize = 500;
 /// When a filtered or sorted list that was left behind is looked at again.
 const CATCH_UP: Duration = Duration::from_millis(250);
 /// When a new filter is asked of further requests: with the next frame.
 const ASK_ON: Duration = Duration::from_millis(33);
+
+/// What became of all that came, then what is worth telling.
+fn notices(scene: &Scene<'_>) -> String {
+    let counts = scene.data.counts();
+    let mut text = format!("spans: {}\nrecords: {}\n", Account::of_spans(counts), Account::of_records(counts));
+    for notice in &scene.vitals.notices {
+        text.push('\n');
+        text.push_str(notice);
+    }
+    text
+}
 
 /// Where the parts of the screen are.
 struct Areas {
@@ -182,10 +198,27 @@ impl Live {
             (true, Some(trace)) => vec![Command::Copy("trace id", trace.to_string())],
             (true, None) => vec![Command::Say("this request is known from records alone: it has no trace".into())],
             (false, _) if facts.request_id.is_empty() => {
-                vec![Command::Say("no request id has arrived; Y copies the trace id".into())]
+                vec![Command::Say(super::no_request_id(scene.env, Place::Live))]
             }
             (false, _) => vec![Command::Copy("request id", facts.request_id.to_string())],
         }
+    }
+
+    /// The requests of the list, as far as a file that is made between two frames may hold them.
+    fn export(&self, scene: &Scene<'_>) -> Vec<Command> {
+        let mut text = String::new();
+        let keys = self.index.keys(scene.data, 0, EXPORTED);
+        for request in keys.iter().filter_map(|key| scene.data.request(*key)) {
+            whole_request(&mut text, &request);
+        }
+        if text.is_empty() {
+            return vec![Command::Say("nothing here has spans or records to export".into())];
+        }
+        let note = match self.index.len() > keys.len() {
+            true => "; the first of the list only: `reqtop export --filter` writes them all",
+            false => "",
+        };
+        vec![Command::Save { stem: format!("reqtop-{}-requests", keys.len()), text, note }]
     }
 
     /// What the list does.
@@ -205,11 +238,11 @@ impl Live {
                 self.go(isize::MIN, scene);
                 self.holding = false;
             }
+            Action::Export => return self.export(scene),
             Action::Copy => return self.copy(scene, false),
             Action::CopyTrace => return self.copy(scene, true),
             Action::Notices => {
-                let text = scene.vitals.notices.join("\n");
-                let text = if text.is_empty() { "nothing to tell".to_owned() } else { text };
+                let text = notices(scene);
                 return vec![Command::Push(Box::new(Reader::new(Whole { title: "Notices".into(), text })))];
             }
             Action::Help => return vec![Command::Push(Box::new(Help::new(Place::Live)))],
@@ -264,6 +297,42 @@ impl Layer for Live {
         }
         Vec::new()
     }
+
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        let areas = areas(scene.area, self.focus);
+        if matches!(pointer.gesture, Gesture::Drag | Gesture::Release) {
+            let Some(seat) = self.seats.iter_mut().find(|seat| seat.is_marking()) else { return Vec::new() };
+            return seat.point(pointer, scene.env.filter.text()).map(Command::Filter).into_iter().collect();
+        }
+        if let Some((at, _)) = areas.panes.iter().find(|(_, area)| area.contains(pointer.at)) {
+            let seat = &mut self.seats[*at];
+            match pointer.gesture {
+                Gesture::WheelUp => seat.go(Action::Up),
+                Gesture::WheelDown => seat.go(Action::Down),
+                _ => self.focus = Focus::Pane(seat.id()),
+            }
+            return seat.point(pointer, scene.env.filter.text()).map(Command::Filter).into_iter().collect();
+        }
+        let rows = Rect { x: areas.requests.x, width: areas.requests.width, ..requests::inside(areas.requests) };
+        if !areas.requests.contains(pointer.at) {
+            return Vec::new();
+        }
+        if let Some(by) = pointer.wheel() {
+            self.go(by, scene);
+            return Vec::new();
+        }
+        if pointer.is_press() && matches!(self.focus, Focus::Pane(_)) {
+            self.focus = Focus::List;
+        }
+        if let (true, Some(row)) = (pointer.is_press(), pointer.row(rows, 0, self.pane.rows.len())) {
+            self.go(row as isize - self.row as isize, scene);
+            if pointer.gesture == Gesture::Double {
+                return self.in_list(Action::Open, scene);
+            }
+        }
+        Vec::new()
+    }
+
     fn refresh(&mut self, scene: &Scene<'_>) {
         let (data, now_ns) = (scene.data, scene.env.now_ns);
         self.index.refresh(data, &scene.env.filter, self.sort, now_ns, scene.clock);
@@ -310,11 +379,12 @@ impl Layer for Live {
         };
         self.stays_right = [ages, behind, panes_stay_right(scene)].into_iter().flatten().min();
         self.outcomes = crate::view::outcomes::outcomes(&data.standing(), data.checked().violations());
-        let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading) {
-            (false, _) => "no request passes the filter".to_owned(),
-            (true, Some(loading)) => format!("reading {} …", loading.name),
-            (true, None) if scene.vitals.listeners.is_empty() => "no requests".to_owned(),
-            (true, None) => "waiting for spans: point the cluster's OTLP exporter at an address above".to_owned(),
+        let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading, &scene.vitals.store) {
+            (false, ..) => "no request passes the filter".to_owned(),
+            (true, Some(loading), _) => format!("reading {} …", loading.name),
+            (true, None, Some(store)) => format!("no requests yet in {store}"),
+            (true, None, None) if scene.vitals.listeners.is_empty() => "no requests".to_owned(),
+            (true, None, None) => "waiting for spans: point the cluster's OTLP exporter at an address above".to_owned(),
         };
         self.pane = requests::Requests {
             cursor: (!rows.is_empty()).then(|| self.row.min(rows.len() - 1)),
@@ -333,7 +403,7 @@ impl Layer for Live {
         outcomes::draw(buf, areas.outcomes, &self.outcomes, env.filter.text(), theme);
         for (at, area) in areas.panes {
             let seat = &self.seats[at];
-            seat.draw(buf, area, self.focus == Focus::Pane(seat.id()), theme);
+            seat.draw(buf, area, self.focus == Focus::Pane(seat.id()), env, theme);
         }
         requests::draw(buf, areas.requests, &self.pane, theme);
     }

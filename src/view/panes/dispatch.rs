@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use compact_str::CompactString;
 
+use super::results::{Column, by_column, columns, result_tone};
 use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, quantiles, quantiles_by, said, scale, terms};
 use crate::lifecycle::stage::{Origin, Phase};
 use crate::store::rollup::values::Together;
 use crate::store::rollup::{Dispatches, Rollup};
 use crate::view::data::Seen;
 use crate::view::{Tone, format};
-
-/// Results that have a column even when there are none.
-const RESULTS: [&str; 3] = ["accepted", "cancelled", "failed"];
 
 pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     let rollup = &*seen.rollup;
@@ -66,51 +64,10 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     Pane::two(summary, room, left, right)
 }
 
-fn result_tone(result: &str) -> Tone {
-    match result {
-        "accepted" | "success" => Tone::Good,
-        "cancelled" => Tone::Cancelled,
-        "rejected" | "unavailable" => Tone::Rejected,
-        "failed" | "error" | "worker_disconnected" | "connection_failed" => Tone::Bad,
-        "timeout" | "" => Tone::Warn,
-        _ => Tone::Plain,
-    }
-}
-
-/// The legs of an attempt with this result: as written, or none.
-fn result_term(result: &str) -> String {
-    match result {
-        "" => "dispatch.time:* -dispatch.result:*".into(),
-        result => terms::is("dispatch.result", result),
-    }
-}
-
-/// Counts by phase and result, over all attempt numbers.
-fn by_result(of: &Dispatches) -> BTreeMap<(Phase, &str), u64> {
-    let mut counts = BTreeMap::new();
-    for ((phase, result, _), count) in of.by_result.iter() {
-        *counts.entry((*phase, result.as_str())).or_default() += count;
-    }
-    counts
-}
-
-/// The columns of a matrix: the usual results where spans record them, then others that were seen, then none.
-fn results<'a>(of: &'a Dispatches, known: &Known<'_, Dispatches>) -> Vec<&'a str> {
-    let mut results: Vec<&str> = if known.note.is_empty() { RESULTS.to_vec() } else { Vec::new() };
-    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
-    for ((_, result, _), count) in of.by_result.iter() {
-        *seen.entry(result).or_default() += count;
-    }
-    let mut others: Vec<_> = seen.into_iter().filter(|(result, _)| !results.contains(result)).collect();
-    others.sort_by_key(|(result, count)| (result.is_empty(), std::cmp::Reverse(*count)));
-    results.extend(others.into_iter().map(|(result, _)| result));
-    results
-}
-
 fn matrix(of: &Dispatches, known: &Known<'_, Dispatches>) -> Block {
-    let (counts, results) = (by_result(of), results(of, known));
+    let (counts, columns) = (by_column(of), columns(of, known));
     let mut titles = vec![""];
-    titles.extend(results.iter().map(|result| title(result)));
+    titles.extend(columns.iter().map(|column| column.title()));
     titles.push(">retries");
     let phases = Phase::ALL.into_iter().filter(|phase| {
         // Phases of the other kind of cluster are left out once one kind is known.
@@ -119,15 +76,15 @@ fn matrix(of: &Dispatches, known: &Known<'_, Dispatches>) -> Block {
     let rows = phases
         .map(|phase| {
             let phase_term = terms::is("phase", phase.word());
-            let total: u64 = results.iter().filter_map(|result| counts.get(&(phase, result))).sum();
+            let total: u64 = columns.iter().filter_map(|column| counts.get(&(phase, column.place()))).sum();
             let mut row = vec![
                 Cell::new(phase.word(), Tone::of_phase(phase))
                     .finding_any(total, terms::leg(&[&phase_term, "dispatch.time:*", &known.origin])),
             ];
-            row.extend(results.iter().map(|result| {
-                let count = counts.get(&(phase, result)).copied().unwrap_or(0);
-                let term = terms::leg(&[&phase_term, &result_term(result), &known.origin]);
-                Cell::count(count, result_tone(result)).finding_any(count, term)
+            row.extend(columns.iter().map(|column| {
+                let count = counts.get(&(phase, column.place())).copied().unwrap_or(0);
+                let term = terms::leg(&[&phase_term, &column.term(), &known.origin]);
+                Cell::count(count, column.tone()).finding_any(count, term)
             }));
             let retries = of.retries.get(&phase);
             let term = terms::leg(&[&phase_term, "attempt>0 dispatch.time:*", &known.origin]);
@@ -143,26 +100,8 @@ fn matrix(of: &Dispatches, known: &Known<'_, Dispatches>) -> Block {
     Block::table(0, &titles, rows)
 }
 
-/// A right-aligned title of a result's column. Results that no version documents share one.
-fn title(result: &str) -> &'static str {
-    match result {
-        "accepted" => ">accepted",
-        "cancelled" => ">cancelled",
-        "failed" => ">failed",
-        "success" => ">success",
-        "worker_disconnected" => ">disconnected",
-        "connection_failed" => ">no connection",
-        "timeout" => ">timeout",
-        "rejected" => ">rejected",
-        "unavailable" => ">unavailable",
-        "error" => ">error",
-        "" => ">no result",
-        _ => ">other word",
-    }
-}
-
 fn tight(of: &Dispatches, known: &Known<'_, Dispatches>) -> Vec<Block> {
-    let (counts, results) = (by_result(of), results(of, known));
+    let (counts, columns) = (by_column(of), columns(of, known));
     let mut blocks = Vec::new();
     for phase in Phase::ALL {
         if !counts.keys().any(|(other, _)| *other == phase) {
@@ -176,18 +115,12 @@ fn tight(of: &Dispatches, known: &Known<'_, Dispatches>) -> Vec<Block> {
             Phase::Unknown => "?",
         };
         let mut cells = vec![Cell::new(short, Tone::of_phase(phase))];
-        for result in &results {
-            let count = counts.get(&(phase, result)).copied().unwrap_or(0);
-            let sign = match *result {
-                "accepted" | "success" => "✓",
-                "cancelled" => "↯",
-                "failed" | "error" => "⚠",
-                "" => "∅",
-                _ => "✕",
-            };
-            let tone = if count > 0 { result_tone(result) } else { Tone::Dim };
-            let term = terms::leg(&[&phase_term, &result_term(result), &known.origin]);
-            cells.push(Cell::new(format!("{}{sign}", format::short_count(count)), tone).finding_any(count, term));
+        for column in &columns {
+            let count = counts.get(&(phase, column.place())).copied().unwrap_or(0);
+            let tone = if count > 0 { column.tone() } else { Tone::Dim };
+            let term = terms::leg(&[&phase_term, &column.term(), &known.origin]);
+            let text = format!("{}{}", format::short_count(count), column.sign());
+            cells.push(Cell::new(text, tone).finding_any(count, term));
         }
         let retries = of.retries.get(&phase);
         if retries > 0 {
@@ -354,7 +287,11 @@ const ATTEMPTS: [&str; 4] = ["phase", "result", ">attempt", ">n"];
 fn attempts(of: &Dispatches, known: &Known<'_, Dispatches>) -> Vec<Vec<Cell>> {
     let row = |((phase, result, attempt), count): (&(Phase, CompactString, u32), u64)| {
         let phase_term = terms::is("phase", phase.word());
-        let term = terms::leg(&[&phase_term, &result_term(result), &format!("attempt:{attempt}"), &known.origin]);
+        let result_term = match result.as_str() {
+            "" => Column::Absent.term(),
+            word => terms::is("dispatch.result", word),
+        };
+        let term = terms::leg(&[&phase_term, &result_term, &format!("attempt:{attempt}"), &known.origin]);
         vec![
             Cell::new(phase.word(), Tone::of_phase(*phase)),
             Cell::new(said(result, "no result"), result_tone(result)),

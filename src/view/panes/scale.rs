@@ -8,7 +8,12 @@ pub type Class = (u64, u64);
 /// Classes with borders 1, 2, 5, 10, 20 … of `unit` that hold all values, at most `most` of them. What is below the first
 /// border belongs to the first class; with too many classes, those of 1, 10, 100 … are taken.
 pub fn decades(values: &Values, most: usize) -> Vec<Class> {
-    let (Some(min), Some(max)) = (values.min(), values.max()) else { return Vec::new() };
+    decades_within(values.min().zip(values.max()), most)
+}
+
+/// Likewise, of everything from the least to the greatest.
+pub fn decades_within(extent: Option<Class>, most: usize) -> Vec<Class> {
+    let Some((min, max)) = extent else { return Vec::new() };
     for steps in [&[1, 2, 5][..], &[1, 3], &[1]] {
         let classes = classes(borders(steps), min, max);
         if classes.len() <= most || steps.len() == 1 {

@@ -7,6 +7,9 @@ use crate::store::rollup::values::Values;
 use crate::view::data::Seen;
 use crate::view::{Tone, format, outcome_tone};
 
+/// Ways of ending whose curves are drawn, at most.
+const MOST_CURVES: usize = 6;
+
 pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     let rollup = &*seen.rollup;
     let streams = &rollup.streams;
@@ -47,7 +50,8 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
         line,
         leaving.titled("who leaves when, by events"),
         by_age(streams, classes).titled("who leaves when, by time"),
-        still_there(streams, classes).titled("of those who left, still there after … events"),
+        still_there(streams, room, &EVENTS),
+        still_there(streams, room, &TIME),
     ];
     let right = vec![
         ttfts,
@@ -106,30 +110,24 @@ fn abandoned(streams: &Streams, roots: bool) -> Vec<Cell> {
     cells
 }
 
-fn by_events(streams: &Streams, classes: usize, value: impl Fn(u64, u64) -> (u64, String)) -> Vec<Bar> {
-    let of = &streams.events_at_leaving;
-    scale::doublings(of.min().zip(of.max()), classes)
-        .into_iter()
-        .map(|(from, to)| {
-            let (count, within) = value(from, to);
-            Bar {
-                value: Some(count),
-                label: format::short_count(from),
-                tone: Tone::Streaming,
-                term: (count > 0).then(|| format!("abandoned:true {within}")),
-            }
-        })
-        .collect()
-}
-
 /// Who left after how many events; by time where events are not recorded.
 fn leaving(streams: &Streams, classes: usize) -> Block {
     if streams.events_at_leaving.count() == 0 && streams.age_at_leaving.count() > 0 {
         return by_age(streams, classes);
     }
-    let bars = by_events(streams, classes, |from, to| {
-        (streams.events_at_leaving.between(from, to), format!("events:{from}..<{to}"))
-    });
+    let of = &streams.events_at_leaving;
+    let bars = scale::doublings(of.min().zip(of.max()), classes)
+        .into_iter()
+        .map(|(from, to)| {
+            let count = of.between(from, to);
+            Bar {
+                value: Some(count),
+                label: format::short_count(from),
+                tone: Tone::Streaming,
+                term: (count > 0).then(|| format!("abandoned:true events:{from}..<{to}")),
+            }
+        })
+        .collect();
     Block::plot(1, PlotKind::Bars, "left", bars, vec!["events when they left".into()])
 }
 
@@ -140,10 +138,68 @@ fn by_age(streams: &Streams, classes: usize) -> Block {
     Block::plot(3, PlotKind::Bars, "left", bars, vec!["streamed when they left".into()])
 }
 
-fn still_there(streams: &Streams, classes: usize) -> Block {
-    let of = &streams.events_at_leaving;
-    let bars = by_events(streams, classes, |from, _| (of.between(from, u64::MAX), format!("events>={from}")));
-    Block::plot(5, PlotKind::Bars, "there", bars, vec!["events".into()])
+/// How long the streams of one outcome lasted.
+struct Curve<'a> {
+    outcome: &'a str,
+    events: &'a Values,
+    time: &'a Values,
+}
+
+/// What is known of the streams of each outcome, most first.
+fn curves(streams: &Streams) -> Vec<Curve<'_>> {
+    let left = Curve { outcome: "abandoned", events: &streams.events_at_leaving, time: &streams.age_at_leaving };
+    let lasting = streams.lasting.iter();
+    let mut curves: Vec<Curve<'_>> =
+        lasting.map(|(outcome, of)| Curve { outcome, events: &of.events, time: &of.time }).collect();
+    curves.push(left);
+    curves.retain(|curve| curve.time.count() > 0);
+    curves.sort_by_key(|curve| std::cmp::Reverse(curve.time.count()));
+    curves.truncate(MOST_CURVES);
+    curves
+}
+
+/// What a share is drawn over.
+struct Over {
+    what: &'static str,
+    of: for<'a> fn(&Curve<'a>) -> &'a Values,
+    classes: fn(Option<scale::Class>, usize) -> Vec<scale::Class>,
+    label: fn(u64) -> String,
+}
+
+const EVENTS: Over =
+    Over { what: "events", of: |curve| curve.events, classes: scale::doublings, label: format::short_count };
+const TIME: Over = Over { what: "time", of: |curve| curve.time, classes: scale::decades_within, label: scale::time };
+
+/// The share still streaming, over events or over time, a row for each way streams ended.
+fn still_there(streams: &Streams, room: Room, over: &Over) -> Block {
+    let of = over.of;
+    let curves: Vec<Curve<'_>> = curves(streams).into_iter().filter(|curve| of(curve).count() > 0).collect();
+    let extent = curves.iter().filter_map(|curve| of(curve).min().zip(of(curve).max()));
+    let extent = extent.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let classes = (over.classes)(extent, usize::from(room.column() / 2).clamp(4, 24));
+    let wide = (usize::from(room.column() / 2) / classes.len().max(1)).clamp(1, 5);
+    let rows = curves
+        .iter()
+        .map(|curve| {
+            let (values, tone) = (of(curve), stream_tone(curve.outcome));
+            let share = |from: u64| values.between(from, u64::MAX) as f64 / values.count() as f64;
+            let shares = classes.iter().flat_map(|(from, _)| std::iter::repeat_n(share(*from), wide)).collect();
+            vec![
+                Cell::new(said(curve.outcome, "not recorded"), tone).finding(ended(curve.outcome)),
+                Cell { mark: Mark::Spark(shares), ..Cell::new("", tone) },
+                Cell::count(values.count(), Tone::Plain),
+            ]
+        })
+        .collect();
+    let borders =
+        classes.first().zip(classes.last()).map(|(first, last)| ((over.label)(first.0), (over.label)(last.0)));
+    let title = match borders {
+        Some((first, last)) => {
+            format!("share still there after {first} … {last}{}", if over.what == "events" { " events" } else { "" })
+        }
+        None => format!("share still there over {}", over.what),
+    };
+    Block::table(5, &["", "", ">n"], rows).titled(title)
 }
 
 fn times(values: &Values, classes: usize, tone: Tone, term: impl Fn(&str) -> String) -> Vec<Bar> {
@@ -201,17 +257,7 @@ fn outcomes(streams: &Streams) -> Block {
         .ranked()
         .into_iter()
         .map(|(outcome, count)| {
-            let term = match outcome.as_str() {
-                "" => "stream.time:* -stream.outcome:*".into(),
-                word => terms::is("stream.outcome", word),
-            };
-            let tone = match outcome.as_str() {
-                "success" => Tone::Good,
-                "abandoned" => Tone::Streaming,
-                "cancelled" => Tone::Cancelled,
-                "failed" => Tone::Bad,
-                _ => Tone::Plain,
-            };
+            let (term, tone) = (ended(outcome), stream_tone(outcome));
             vec![
                 Cell::new(said(outcome, "not recorded"), tone).finding(term),
                 Cell::new("", tone).bar(count, most),
@@ -221,4 +267,22 @@ fn outcomes(streams: &Streams) -> Block {
         })
         .collect();
     Block::table(3, &["", "", ">n", ">"], rows)
+}
+
+/// The term that finds streams of an outcome.
+fn ended(outcome: &str) -> String {
+    match outcome {
+        "" => "stream.time:* -stream.outcome:*".into(),
+        word => terms::is("stream.outcome", word),
+    }
+}
+
+fn stream_tone(outcome: &str) -> Tone {
+    match outcome {
+        "success" => Tone::Good,
+        "abandoned" => Tone::Streaming,
+        "cancelled" => Tone::Cancelled,
+        "failed" => Tone::Bad,
+        _ => Tone::Plain,
+    }
 }

@@ -3,11 +3,13 @@
 use proptest::prelude::*;
 
 use super::{Body, PaneId, PlotKind, Room, pane};
-use crate::lifecycle::facts::Facts;
+use crate::lifecycle::facts::{Dispatch, Facts, Leg};
+use crate::lifecycle::ids::SpanId;
+use crate::lifecycle::stage::{Origin, Phase};
 use crate::query::{Query, append};
 use crate::store::rollup::tests::facts;
 use crate::view::filter::Filter;
-use crate::view::fixture::Fixture;
+use crate::view::fixture::{Fixture, NOW};
 
 const ROOMS: [Room; 5] = [
     Room { columns: 36, rows: 3, zoomed: false },
@@ -34,7 +36,7 @@ fn found(term: &str, all: &[Facts]) -> (u64, u64) {
 
 /// A count as a cell shows it; `None` for shares, times and names.
 fn count(text: &str) -> Option<u64> {
-    let text = text.trim_start_matches(['↻', ' ']).trim_end_matches(['✓', '↯', '⚠', '∅', '✕']);
+    let text = text.trim_start_matches(['↻', ' ']).trim_end_matches(['✓', '↯', '⚠', '∅', '✕', '?']);
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b',') {
         return None;
     }
@@ -109,4 +111,36 @@ fn panes_without_requests_say_so() {
             assert!(!shown.columns.is_empty() && shown.spots().is_empty(), "{title}");
         }
     }
+}
+
+#[test]
+fn results_that_nobody_documents_share_a_column() {
+    let mut data = Fixture::default();
+    for result in (0..500).map(|at| format!("made up {at}")).chain(["accepted", "timeout", ""].map(ToOwned::to_owned)) {
+        let dispatch = Dispatch {
+            span: SpanId([1; 8]),
+            start_ns: NOW,
+            duration_ns: 1,
+            route: "kv".into(),
+            worker: None,
+            result: result.as_str().into(),
+            attempt_outcome: "".into(),
+            error: "".into(),
+            retry: None,
+            migration_reason: "".into(),
+            from_worker: None,
+            tokens_carried: None,
+            origin: Origin::Span,
+        };
+        let leg = Leg { phase: Phase::Decode, dispatch: Some(dispatch), ..Leg::default() };
+        data.add(Facts { legs: vec![leg], ..Facts::default() });
+    }
+    let shown = pane(PaneId::Dispatch, &data, ROOMS[1], None);
+    let Body::Table(matrix) = &shown.columns[0][0].body else { panic!("{shown:?}") };
+    let titles = ["", ">accepted", ">cancelled", ">failed", ">timeout", ">other", ">no result", ">retries"];
+    assert_eq!(matrix.titles, titles);
+    assert_eq!(
+        matrix.rows[0].iter().map(|cell| &*cell.text.text).collect::<Vec<_>>()[1..7],
+        ["1", "0", "0", "1", "500", "1"]
+    );
 }

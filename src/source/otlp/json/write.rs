@@ -13,6 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use crate::lifecycle::batch::Tally;
 use crate::lifecycle::packed::{put_bytes, put_fixed64, put_number, put_varint};
 
+use super::Shape;
 use super::fields::{Field, Form, Kind, Message};
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -176,7 +177,17 @@ impl Visitor<'_> for Key {
         if let Some(field) = fields.iter().find(|field| field.camel == key) {
             return Ok(Some(Found { field, is_snake: false }));
         }
-        Ok(fields.iter().find(|field| field.snake == key).map(|field| Found { field, is_snake: true }))
+        if let Some(field) = fields.iter().find(|field| field.snake == key) {
+            return Ok(Some(Found { field, is_snake: true }));
+        }
+        // Unknown keys are passed over, but not one under which something would be lost without a word.
+        match self.0.form == Form::Wide && Shape::of_key(key).is_some() {
+            true => Err(E::custom(format_args!(
+                "{key:?} does not belong here, expected {:?}: send each signal to its own path or line",
+                fields.iter().find(|field| Shape::of_key(field.camel).is_some()).map_or("spans", |field| field.camel),
+            ))),
+            false => Ok(None),
+        }
     }
 }
 
@@ -204,7 +215,7 @@ impl<'de> Visitor<'de> for Nested<'_, '_> {
 
     /// A list keeps the places of its nulls: an array's are empty values; an absent span is one without ids.
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        if self.message.form == Form::Plain {
+        if matches!(self.message.form, Form::Plain | Form::Choice) {
             put_bytes(self.writer.out, self.field.number, &[]);
         }
         Ok(())

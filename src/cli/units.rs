@@ -1,0 +1,50 @@
+//! Sizes and times with their units.
+
+use std::time::Duration;
+
+/// Reads `512MiB`, `64k`, `1048576`.
+pub(super) fn size(text: &str) -> Result<usize, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| format!("expected a size such as 512MiB, found {text:?}"))?;
+    let unit = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1u64,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        other => return Err(format!("expected B, KiB, MiB or GiB, found {other:?}")),
+    };
+    Ok((number * unit as f64) as usize)
+}
+
+/// Reads `90s`, `1.5m`, `500ms`; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| format!("expected a time such as 60s, found {text:?}"))?;
+    let seconds = match text[digits..].trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        other => return Err(format!("expected ms, s, m, h or d, found {other:?}")),
+    };
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_read_with_their_units() {
+        assert_eq!((size("512MiB"), size("64k"), size("1.5 gib")), (Ok(512 << 20), Ok(64 << 10), Ok(3 << 29)));
+        assert!(size("lots").is_err() && size("5 parsecs").is_err());
+        assert_eq!(
+            (duration("500ms"), duration("2"), duration("1.5m")),
+            (Ok(Duration::from_millis(500)), Ok(Duration::from_secs(2)), Ok(Duration::from_secs(90)))
+        );
+        assert!(duration("-1s").is_err() && duration("1 fortnight").is_err());
+    }
+}

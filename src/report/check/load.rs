@@ -1,0 +1,120 @@
+//! The load generator's side of the verdict: a list compared request by request, a ledger by its counts.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{CheckRow, ViolationRow};
+use crate::checks::Level;
+use crate::checks::load::ledger::Ledger;
+use crate::checks::load::{Class, Comparison};
+use crate::lifecycle::stage::Outcome;
+
+/// The comparison with a load generator's list.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadRows {
+    /// Roots compared.
+    pub roots: u64,
+    /// Requests of other clients, set apart.
+    pub others: u64,
+    /// Successes whose tokens were compared.
+    pub tokens_compared: u64,
+    /// Per phase: both sides by outcome, and the named classes.
+    pub phases: Vec<PhaseRow>,
+    /// Contradictions, both sides in one sentence.
+    pub disagreements: Vec<String>,
+    /// Counts that differ: phase, outcome, client's, roots'.
+    pub unequal: Vec<(String, String, u64, u64)>,
+}
+
+/// One benchmark phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseRow {
+    /// Its name.
+    pub phase: String,
+    /// The client's counts.
+    pub client: BTreeMap<String, u64>,
+    /// The roots' counts.
+    pub root: BTreeMap<String, u64>,
+    /// Named differences.
+    pub classes: BTreeMap<&'static str, u64>,
+}
+
+/// The comparison with a load generator's counts.
+#[derive(Clone, Debug, Serialize)]
+pub struct LedgerRows {
+    /// The client's counts of requests that must have a root.
+    pub client: BTreeMap<&'static str, u64>,
+    /// Streams that broke after HTTP 200 and errors of several meanings: rejected, timed out or failed.
+    pub broken: u64,
+    /// Requests to endpoints that make no root.
+    pub without_root: u64,
+    /// The roots' counts.
+    pub root: BTreeMap<&'static str, u64>,
+    /// Where they differ by more than the ledger allows: outcome, client's, roots'.
+    pub unequal: Vec<(&'static str, u64, u64)>,
+}
+
+impl LedgerRows {
+    /// Compares a ledger with the roots, in the order of [`Outcome::ALL`].
+    pub(super) fn of(ledger: &Ledger, roots: [u64; 6]) -> Self {
+        let root = Outcome::ALL.iter().zip(roots).filter(|(_, count)| *count > 0);
+        Self {
+            client: ledger.counts.clone(),
+            broken: ledger.broken,
+            without_root: ledger.without_root,
+            root: root.map(|(outcome, count)| (outcome.word(), count)).collect(),
+            unequal: ledger.unequal(roots).into_iter().map(|one| (one.outcome, one.client, one.root)).collect(),
+        }
+    }
+
+    /// Every difference in one sentence.
+    pub(super) fn sentences(&self) -> impl Iterator<Item = String> {
+        let of = |(outcome, client, root): &(&str, u64, u64)| {
+            format!("load.count: the ledger counts {client} {outcome}, the roots {root}")
+        };
+        self.unequal.iter().map(of)
+    }
+}
+
+/// `load.count` is a check on the whole run: it holds or is violated once.
+pub(super) fn count(checks: &mut [CheckRow], comparison: &Comparison) {
+    let Some(row) = checks.iter_mut().find(|row| row.id == "load.count") else { return };
+    let unequal = comparison.unequal_counts();
+    (row.holds, row.violated, row.unknown) = if unequal.is_empty() { (1, 0, 0) } else { (0, 1, 0) };
+    row.failing = unequal.len() as u64;
+    row.violations.extend(unequal.iter().map(|(phase, outcome, client, root)| ViolationRow {
+        level: Level::Error.word(),
+        request_id: String::new(),
+        trace_id: None,
+        span_id: None,
+        message: format!("phase {phase:?}: the load generator counts {client} {outcome}, the roots {root}"),
+        accepted: false,
+    }));
+}
+
+impl LoadRows {
+    pub(super) fn of(comparison: &Comparison) -> Self {
+        let phase = |(phase, counts): (&compact_str::CompactString, &crate::checks::load::PhaseCounts)| PhaseRow {
+            phase: phase.to_string(),
+            client: counts.client.clone(),
+            root: counts.root.clone(),
+            classes: Class::ALL
+                .into_iter()
+                .filter_map(|class| Some((class.word(), *counts.classes.get(&class)?)))
+                .collect(),
+        };
+        Self {
+            roots: comparison.roots,
+            others: comparison.others.len() as u64,
+            tokens_compared: comparison.tokens_compared,
+            phases: comparison.phases.iter().map(phase).collect(),
+            disagreements: comparison.disagreements.iter().map(|one| one.message.clone()).collect(),
+            unequal: comparison
+                .unequal_counts()
+                .into_iter()
+                .map(|(phase, outcome, client, root)| (phase.to_string(), outcome, client, root))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! `reqtop check`: what every check says of the requests, and whether that passes.
+//!
+//! Owns: the verdict (levels, baseline, expectations, the load generator's side) and, in its rooms, its forms. Keeps out:
+//! the checks themselves.
+
+pub mod catalogue;
+mod forms;
+mod load;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::checks::load::ledger::Ledger;
+use crate::checks::load::{Comparison, LoadList, compare};
+use crate::checks::{ALL, Answer, Check, CheckId, Level};
+use crate::query::Query;
+use crate::store::{Store, Violation};
+pub use load::{LedgerRows, LoadRows, PhaseRow};
+
+/// The version of the JSON.
+pub const SCHEMA: &str = "reqtop.check.v1";
+
+/// The most violations of one check that are listed; all are counted.
+const LISTED: usize = 1000;
+
+/// What is asked beyond the checks themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// Ids or families (`queue`, `queue.reason`); empty for all.
+    pub only: Vec<String>,
+    /// Ids or families that do not count.
+    pub skip: Vec<String>,
+    /// Warnings fail too.
+    pub strict: bool,
+    /// Violations that are accepted.
+    pub baseline: Vec<Accepted>,
+    /// How many requests must match a filter.
+    pub expectations: Vec<Expectation>,
+    /// A load generator's list, to compare request by request.
+    pub load: Option<LoadList>,
+    /// A load generator's counts, to compare with the roots'.
+    pub ledger: Option<Ledger>,
+}
+
+/// An accepted violation: a check, and a text that its sentence must hold (empty for any).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    check: String,
+    text: String,
+}
+
+impl Accepted {
+    /// Reads a baseline: a line each, `check.id` or `check.id part of the sentence`; `#` starts a comment.
+    ///
+    /// # Errors
+    /// A line whose first word is no check.
+    pub fn read(text: &str) -> Result<Vec<Self>, String> {
+        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+        lines
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+            .map(|(at, line)| {
+                let (check, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+                if CheckId::of(check).is_none() {
+                    return Err(format!("line {at}: {check:?} is no check; `reqtop checks` lists them"));
+                }
+                Ok(Self { check: check.into(), text: text.trim().into() })
+            })
+            .collect()
+    }
+
+    fn covers(&self, id: &str, message: &str) -> bool {
+        self.check == id && message.contains(&self.text)
+    }
+}
+
+/// `EXPR`, `EXPR>=N`, `EXPR<=N` or `EXPR==N`: how many requests must match; at least one when not said.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    text: String,
+    query: Query,
+    least: u64,
+    most: u64,
+}
+
+impl Expectation {
+    /// Reads an expectation.
+    ///
+    /// # Errors
+    /// Where it is no filter.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let counted = [">=", "<=", "=="].into_iter().find_map(|op| {
+            let (query, count) = text.rsplit_once(op)?;
+            Some((query, op, count.trim().parse::<u64>().ok()?))
+        });
+        let (query, least, most) = match counted {
+            Some((query, ">=", count)) => (query, count, u64::MAX),
+            Some((query, "<=", count)) => (query, 0, count),
+            Some((query, _, count)) => (query, count, count),
+            None => (text, 1, u64::MAX),
+        };
+        let query = Query::parse(query).map_err(|error| error.to_string())?;
+        Ok(Self { text: text.into(), query, least, most })
+    }
+}
+
+/// One violation.
+#[derive(Clone, Debug, Serialize)]
+pub struct ViolationRow {
+    /// `error`, `warning` or `note`.
+    pub level: &'static str,
+    /// The request.
+    pub request_id: String,
+    /// The trace of the span.
+    pub trace_id: Option<String>,
+    /// The span.
+    pub span_id: Option<String>,
+    /// What was seen and what was expected.
+    pub message: String,
+    /// Whether the baseline accepts it.
+    pub accepted: bool,
+}
+
+/// One check over all requests.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckRow {
+    /// Its id.
+    pub id: &'static str,
+    /// `E`, `W` or `–`.
+    pub level: &'static str,
+    /// What must hold.
+    pub what: &'static str,
+    /// Requests for which it holds.
+    pub holds: u64,
+    /// Requests that violate it.
+    pub violated: u64,
+    /// Requests for which it cannot be told.
+    pub unknown: u64,
+    /// Violations that fail the run: errors, and warnings when asked to be strict, that the baseline does not accept;
+    /// and requests whose violations are no longer known word for word.
+    pub failing: u64,
+    /// The violations, at most a thousand.
+    pub violations: Vec<ViolationRow>,
+    /// Legal, and worth telling.
+    pub notes: Vec<ViolationRow>,
+}
+
+impl CheckRow {
+    fn new(store: &Store, id: CheckId) -> Self {
+        let (check, counts) = (id.check(), store.checked().counts(id));
+        Self {
+            id: check.id,
+            level: check.level.letter(),
+            what: check.what,
+            holds: counts.holds,
+            violated: counts.violated,
+            unknown: counts.unknown,
+            failing: 0,
+            violations: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// How an expectation came out.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExpectationRow {
+    /// As written.
+    pub expect: String,
+    /// Requests that match.
+    pub found: u64,
+    /// Whether that is enough, and not too many.
+    pub met: bool,
+}
+
+/// What `reqtop check` says.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckReport {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// Requests asked, evicted ones included.
+    pub requests: u64,
+    /// Whether it passes.
+    pub passed: bool,
+    /// Every check asked for.
+    pub checks: Vec<CheckRow>,
+    /// Every expectation.
+    pub expectations: Vec<ExpectationRow>,
+    /// The load generator's side, request by request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRows>,
+    /// The load generator's side, by its counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerRows>,
+}
+
+fn named(list: &[String], id: &str) -> bool {
+    let family = id.split('.').next().unwrap_or(id);
+    list.iter().any(|name| name == id || name == family || name.strip_suffix(".*") == Some(family) || name == "*")
+}
+
+impl CheckReport {
+    /// The report on a store whose checks have all been asked ([`Store::check_all`]).
+    pub fn of(store: &Store, rules: &Rules) -> Self {
+        let comparison = rules.load.as_ref().map(|list| compare(list, store.requests()));
+        let mut checks = check_rows(store, rules);
+        if let Some(comparison) = &comparison {
+            load::count(&mut checks, comparison);
+        }
+        let ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, store.standing().by_outcome));
+        let expectations: Vec<ExpectationRow> =
+            rules.expectations.iter().map(|expectation| expect(store, expectation)).collect();
+        let passed = expectations.iter().all(|row| row.met)
+            && checks.iter().all(|check| check.failing == 0)
+            && comparison.as_ref().is_none_or(Comparison::agrees)
+            && ledger.as_ref().is_none_or(|ledger| ledger.unequal.is_empty());
+        let requests = checks.first().map_or(0, |row| row.holds + row.violated + row.unknown);
+        let load = comparison.as_ref().map(LoadRows::of);
+        Self { schema: SCHEMA, requests, passed, checks, expectations, load, ledger }
+    }
+}
+
+/// The rows of the checks that are asked for, with their violations.
+fn check_rows(store: &Store, rules: &Rules) -> Vec<CheckRow> {
+    let wanted =
+        |check: &Check| (rules.only.is_empty() || named(&rules.only, check.id)) && !named(&rules.skip, check.id);
+    let mut rows: Vec<CheckRow> = Vec::new();
+    let mut place = vec![None; ALL.len()];
+    for id in CheckId::all().filter(|id| wanted(id.check())) {
+        place[usize::from(id.0)] = Some(rows.len());
+        rows.push(CheckRow::new(store, id));
+    }
+    let fails = |level: Level| level == Level::Error || (rules.strict && level == Level::Warning);
+    let mut told = vec![BTreeSet::new(); ALL.len()];
+    for Violation { request_id, finding, key } in store.violations() {
+        let Some(row) = place[usize::from(finding.check.0)].map(|at| &mut rows[at]) else { continue };
+        let violated = store.answers(key).is_none_or(|answers| answers.of(finding.check) == Answer::Violated)
+            && finding.level > Level::Note;
+        let accepted = rules.baseline.iter().any(|accepted| accepted.covers(row.id, &finding.message));
+        if violated {
+            told[usize::from(finding.check.0)].insert(key);
+            row.failing += u64::from(!accepted && fails(finding.level));
+        }
+        let list = if violated { &mut row.violations } else { &mut row.notes };
+        if list.len() < LISTED {
+            list.push(ViolationRow {
+                level: finding.level.word(),
+                request_id: request_id.to_string(),
+                trace_id: finding.trace.map(|id| id.to_string()),
+                span_id: finding.span.map(|id| id.to_string()),
+                accepted,
+                message: finding.message.into(),
+            });
+        }
+    }
+    // What is no longer known word for word cannot be held against the baseline: it is not accepted.
+    for id in CheckId::all().filter(|id| fails(id.check().level)) {
+        if let Some(at) = place[usize::from(id.0)] {
+            rows[at].failing += rows[at].violated.saturating_sub(told[usize::from(id.0)].len() as u64);
+        }
+    }
+    rows
+}
+
+fn expect(store: &Store, expectation: &Expectation) -> ExpectationRow {
+    let found = store.requests().filter(|(key, _)| store.matches(&expectation.query, *key)).count() as u64;
+    ExpectationRow {
+        expect: expectation.text.clone(),
+        found,
+        met: (expectation.least..=expectation.most).contains(&found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expectations_are_read_with_and_without_counts() {
+        let read = |text: &str| Expectation::read(text).map(|e| (e.query.to_string(), e.least, e.most));
+        assert_eq!(read("queue.outcome=rejected>=1").unwrap().1, 1);
+        assert_eq!(read("outcome:failed==0").unwrap(), ("outcome:failed".into(), 0, 0));
+        assert_eq!(read("outcome:failed<=2").unwrap().2, 2);
+        assert_eq!(read("queue.wait>100ms").unwrap().1, 1);
+        assert!(read("outcome:(").is_err());
+    }
+
+    #[test]
+    fn a_baseline_accepts_by_check_and_text() {
+        let read = Accepted::read("# known\nqueue.reason request r1\nroot.unknown\n").unwrap();
+        assert!(read[0].covers("queue.reason", "in request r1: …") && !read[0].covers("queue.reason", "request r2"));
+        assert!(read[1].covers("root.unknown", "anything"));
+        assert!(Accepted::read("no.check x").unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn families_and_ids_name_checks() {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert!(named(&list(&["queue"]), "queue.reason") && named(&list(&["queue.*"]), "queue.reason"));
+        assert!(!named(&list(&["queue.facts"]), "queue.reason") && named(&list(&["*"]), "a.b"));
+    }
+}

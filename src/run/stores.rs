@@ -1,0 +1,126 @@
+//! Trace stores into the store: straight for headless commands, through the channel beside a screen.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use super::{now_ns, say};
+use crate::pipeline::take_in;
+use crate::report::InputSection;
+use crate::source::intake::{Intake, Payload, Receipt, Refusal};
+use crate::source::remote::{self, Progress, Settings, Sink};
+use crate::store::Store;
+use crate::tui::Shared;
+use crate::view::header::{Done, Loading};
+
+/// Problems that are told in words; further ones are counted.
+const TOLD: usize = 100;
+/// How often a terminal is told how far reading has come.
+const SAY_AGAIN: Duration = Duration::from_secs(2);
+/// After how many bytes taken in the store is brought up to date.
+const REFRESH_BYTES: usize = 8 << 20;
+
+/// Reads a trace store straight into our own.
+///
+/// # Errors
+/// Why it could not be read.
+pub(super) fn into_store(settings: &Settings, store: &mut Store, input: &mut InputSection) -> Result<(), String> {
+    let said = std::io::stderr().is_terminal().then(Instant::now);
+    let mut sink = Straight { store, input, taken: 0, said };
+    let progress = remote::read(settings, &now_ns, &mut sink)?;
+    if said.is_some() {
+        say(&format!("{}: {} traces", settings.name(), progress.traces));
+    }
+    Ok(())
+}
+
+struct Straight<'a> {
+    store: &'a mut Store,
+    input: &'a mut InputSection,
+    taken: usize,
+    /// When the terminal was last told; `None` when there is none.
+    said: Option<Instant>,
+}
+
+impl Sink for Straight<'_> {
+    fn payload(&mut self, mut payload: Payload) -> Result<Receipt, Refusal> {
+        self.taken += payload.size();
+        let receipt = take_in(self.store, &mut payload, now_ns())?;
+        if self.taken >= REFRESH_BYTES {
+            self.taken = 0;
+            self.store.refresh(now_ns());
+        }
+        Ok(receipt)
+    }
+
+    fn problem(&mut self, words: String) {
+        if self.input.problems.len() < TOLD {
+            say(&words);
+            self.input.problems.push(words);
+        }
+    }
+
+    fn left_out(&mut self, words: String) {
+        self.input.bad_lines += 1;
+        self.problem(words);
+    }
+
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        if self.said.is_some_and(|said| said.elapsed() >= SAY_AGAIN) {
+            self.said = Some(Instant::now());
+            let share = progress.done_ns as u128 * 100 / u128::from(progress.of_ns.max(1));
+            say(&format!("{share} % of the time read, {} traces", progress.traces));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Reads a trace store beside a screen, which shows how far it has come and what went wrong.
+pub(super) fn into_intake(settings: &Settings, intake: &Intake, shared: &Shared) {
+    let mut sink = Beside { intake, shared, name: settings.name(), problems: 0 };
+    let ended = remote::read(settings, &now_ns, &mut sink);
+    shared.report(|vitals| {
+        vitals.loading = None;
+        vitals.notices.extend(ended.err());
+    });
+}
+
+struct Beside<'a> {
+    intake: &'a Intake,
+    shared: &'a Shared,
+    name: String,
+    problems: usize,
+}
+
+impl Sink for Beside<'_> {
+    fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal> {
+        self.intake.offer_blocking(payload)
+    }
+
+    fn problem(&mut self, words: String) {
+        self.problems += 1;
+        if self.problems <= TOLD {
+            self.shared.report(|vitals| vitals.notices.push(words));
+        }
+    }
+
+    fn left_out(&mut self, words: String) {
+        self.shared.report(|vitals| vitals.malformed += 1);
+        self.problem(words);
+    }
+
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        let Progress { done_ns, of_ns, .. } = progress;
+        let loading = (done_ns < of_ns).then(|| Loading {
+            doing: "reading".into(),
+            name: self.name.clone(),
+            done: Done::Time { done_ns, of_ns },
+        });
+        self.shared.report(|vitals| {
+            if vitals.loading != loading {
+                vitals.loading = loading;
+            }
+        });
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,362 @@
+//! One HTTP client for the stores: bounded answers, bounded patience, errors that say what to do.
+//!
+//! Owns: addresses, headers (never shown), transport, content codings. Keeps out: what the stores' answers mean.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as Pool;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+use super::{Kind, Limits};
+use crate::lifecycle::text;
+use crate::source::otlp::coding::{Coding, Inflate};
+use crate::source::otlp::tls;
+
+/// Longest part of a store's own words that is repeated, characters.
+const WORDS: usize = 200;
+
+/// The address of a store: `http://host:port`, with a path where it is served under one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Base {
+    scheme: Scheme,
+    authority: String,
+    path: String,
+}
+
+impl Base {
+    /// Reads an address; without a scheme it is plain HTTP.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence that repeats no password.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let (scheme, rest) = full.split_once("://").unwrap_or_default();
+        if rest.split('/').next().is_some_and(|authority| authority.contains('@')) {
+            return Err("expected an address without a user and a password: give them with --from-header \
+                        'Authorization=Basic …' or in REQTOP_FROM_HEADER"
+                .into());
+        }
+        let scheme = match scheme.to_ascii_lowercase().as_str() {
+            "http" => Scheme::HTTP,
+            "https" => Scheme::HTTPS,
+            other => {
+                return Err(format!("expected an address such as http://jaeger:16686, found the scheme {other:?}"));
+            }
+        };
+        let uri: Uri = full
+            .parse()
+            .map_err(|error| format!("expected an address such as http://jaeger:16686, found {full:?}: {error}"))?;
+        let authority = uri.authority().map(ToString::to_string).filter(|authority| !authority.is_empty());
+        let authority = authority.ok_or_else(|| format!("expected a host in {full:?}"))?;
+        if uri.query().is_some() {
+            return Err(format!("{full}: expected the store's own address, without a question mark and what follows"));
+        }
+        Ok(Self { scheme, authority, path: uri.path().trim_end_matches('/').to_owned() })
+    }
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme, self.authority, self.path)
+    }
+}
+
+impl fmt::Debug for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Reads `NAME=VALUE` or `NAME: VALUE` as a header that nothing will ever print.
+///
+/// # Errors
+/// What is wrong with it; the value is not repeated.
+pub fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let at = text.find(['=', ':']).ok_or("expected NAME=VALUE, found neither = nor :")?;
+    let (name, value) = (text[..at].trim(), text[at + 1..].trim());
+    let name = name.parse().map_err(|_| format!("expected a header's name before the sign, found {name:?}"))?;
+    let mut value =
+        HeaderValue::from_str(value).map_err(|_| format!("the value for {name} holds what a header cannot"))?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+/// Why a store gave no answer that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No connection, or it broke.
+    Unreachable(String),
+    /// A certificate that is not accepted.
+    Untrusted(String),
+    /// No answer in time.
+    Slow(Duration),
+    /// Asked to come again: HTTP 429 and 5xx.
+    Busy(String),
+    /// HTTP 401 and 403.
+    Denied(StatusCode),
+    /// An answer that is none of this API.
+    WrongApi(String),
+    /// The store understood and declined; its words.
+    Declined(String),
+    /// An answer longer than this many bytes.
+    TooLarge(usize),
+}
+
+impl Failure {
+    /// Whether asking again later may help.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Slow(_) | Self::Busy(_))
+    }
+
+    /// The sentence for people.
+    pub fn sentence(&self, kind: Kind, base: &Base) -> String {
+        let name = kind.name();
+        match self {
+            Self::Unreachable(why) => {
+                format!("cannot reach {name} at {base}: {why}; its query address is usually {}", kind.usual())
+            }
+            Self::Untrusted(why) => {
+                format!(
+                    "{base}: its certificate is not accepted: {why}; name the authority it is from with --from-ca FILE"
+                )
+            }
+            Self::Slow(patience) => format!("{name} at {base} did not answer within {} s", patience.as_secs()),
+            Self::Busy(why) => format!("{name} at {base} cannot answer now: {why}"),
+            Self::Denied(status) => format!(
+                "{base} answered {status}: give what it asks for with --from-header 'Authorization=Bearer …' or in \
+                 REQTOP_FROM_HEADER"
+            ),
+            Self::WrongApi(found) => format!(
+                "{base} does not answer as {}: {found}; give the address that {name} itself has there, usually {}",
+                kind.api(),
+                kind.usual()
+            ),
+            Self::Declined(why) => format!("{name} at {base} declined: {why}"),
+            Self::TooLarge(limit) => {
+                format!("{name} at {base} answered with more than {} MiB at once", limit >> 20)
+            }
+        }
+    }
+}
+
+/// The authorities that this system trusts.
+fn system_roots() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    match (roots.is_empty(), found.errors.first()) {
+        (false, _) => Ok(roots),
+        (true, Some(error)) => {
+            Err(format!("https: the system's certificates cannot be read: {error}; give --from-ca FILE"))
+        }
+        (true, None) => Err("https: this system has no certificates to check against; give --from-ca FILE".into()),
+    }
+}
+
+/// An answer with a status of success, or 404, which stores also give for "nothing found".
+#[derive(Debug)]
+pub struct Reply {
+    /// 200 or 404.
+    pub status: StatusCode,
+    /// Without its parameters.
+    pub content_type: String,
+    /// After decoding.
+    pub body: Bytes,
+}
+
+impl Reply {
+    /// What came, for [`Failure::WrongApi`].
+    pub fn told(&self, path: &str) -> String {
+        let kind = if self.content_type.is_empty() { "without a content type" } else { &self.content_type };
+        format!("GET {path} gave {} {kind}", self.status.as_u16())
+    }
+}
+
+/// A connection pool to one store.
+#[derive(Clone)]
+pub struct Client {
+    pool: Pool<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    base: Base,
+    headers: HeaderMap,
+    limits: Limits,
+}
+
+impl Client {
+    /// A client; nothing is sent yet. `authority` is a file of the certificates that https is checked against instead of
+    /// the system's.
+    ///
+    /// # Errors
+    /// There are no certificates to check https against.
+    pub fn new(base: Base, headers: HeaderMap, authority: Option<&Path>, limits: Limits) -> Result<Self, String> {
+        let mut tcp = HttpConnector::new();
+        tcp.set_connect_timeout(Some(limits.patience.min(Duration::from_secs(5))));
+        tcp.set_nodelay(true);
+        tcp.enforce_http(false);
+        let roots = match authority {
+            Some(path) => tls::roots(path).map_err(|error| format!("--from-ca {error}"))?,
+            None if base.scheme == Scheme::HTTPS => system_roots()?,
+            // Nothing is checked against them.
+            None => RootCertStore::empty(),
+        };
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS: {error}"))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+        let pool = Pool::builder(TokioExecutor::new()).build(connector.wrap_connector(tcp));
+        Ok(Self { pool, base, headers, limits })
+    }
+
+    /// Asks for a path with parameters.
+    ///
+    /// # Errors
+    /// Anything but 200 and 404 within the limits.
+    pub async fn get(&self, path: &str, query: &[(&str, &str)], accept: &'static str) -> Result<Reply, Failure> {
+        let patience = self.limits.patience;
+        tokio::time::timeout(patience, self.exchange(path, query, accept)).await.unwrap_or(Err(Failure::Slow(patience)))
+    }
+
+    async fn exchange(&self, path: &str, query: &[(&str, &str)], accept: &'static str) -> Result<Reply, Failure> {
+        let mut target = format!("{}{path}", self.base);
+        for (index, (key, value)) in query.iter().enumerate() {
+            target.push(if index == 0 { '?' } else { '&' });
+            escape(key, &mut target);
+            target.push('=');
+            escape(value, &mut target);
+        }
+        let mut request =
+            Request::get(target).body(Empty::new()).map_err(|error| Failure::Declined(error.to_string()))?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        request.headers_mut().extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let answer = self.pool.request(request).await.map_err(|error| broken(&error))?;
+        let (head, mut body) = answer.into_parts();
+        let value = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or("");
+        let content_type = value(CONTENT_TYPE).split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+        let mut bytes = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| broken(&error))?;
+            if let Ok(data) = frame.into_data() {
+                if bytes.len() + data.len() > self.limits.answer {
+                    return Err(Failure::TooLarge(self.limits.answer));
+                }
+                bytes.extend_from_slice(&data);
+            }
+        }
+        let coding = Coding::parse(value(CONTENT_ENCODING))
+            .map_err(|coding| Failure::WrongApi(format!("it sends the coding {coding:?}, asked for gzip or none")))?;
+        let body = coding.inflate(bytes.freeze(), self.limits.answer).map_err(|error| match error {
+            Inflate::TooLarge => Failure::TooLarge(self.limits.answer),
+            Inflate::Broken(reason) => Failure::Unreachable(reason),
+        })?;
+        let words = || {
+            let status = head.status;
+            let words = clean(&body);
+            if words.is_empty() { status.to_string() } else { format!("{status}: {words}") }
+        };
+        match head.status {
+            status @ (StatusCode::OK | StatusCode::NOT_FOUND) => Ok(Reply { status, content_type, body }),
+            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED) => {
+                Err(Failure::Denied(status))
+            }
+            StatusCode::TOO_MANY_REQUESTS => Err(Failure::Busy(words())),
+            status if status.is_server_error() => Err(Failure::Busy(words())),
+            status if status.is_redirection() => Err(Failure::WrongApi(format!(
+                "GET {path} gave {} to {:?}, which is not followed",
+                status.as_u16(),
+                clean(value(LOCATION).as_bytes())
+            ))),
+            _ => Err(Failure::Declined(words())),
+        }
+    }
+}
+
+/// A store's own words: one line, without control characters, not long.
+pub fn clean(words: &[u8]) -> String {
+    let cut = &words[..words.len().min(4 * WORDS)];
+    let line: String = text::scrub(cut).split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(WORDS).collect()
+}
+
+/// Why there was no answer, by the innermost reason, which says most.
+fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
+    if let Some(rustls::Error::InvalidCertificate(why)) = error.downcast_ref() {
+        return Failure::Untrusted(clean(why.to_string().as_bytes()));
+    }
+    // What an I/O error was made of is not among its sources.
+    let made_of = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    match made_of.map(|inner| inner as &(dyn std::error::Error + 'static)).or_else(|| error.source()) {
+        Some(inner) => broken(inner),
+        None => Failure::Unreachable(clean(error.to_string().as_bytes())),
+    }
+}
+
+/// The innermost reason of an error, which says most.
+pub fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    clean(last.to_string().as_bytes())
+}
+
+/// Percent-encodes everything but what RFC 3986 leaves unreserved.
+pub fn escape(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte as char);
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_tell_what_is_wrong() {
+        let base = |text: &str| Base::parse(text).map(|base| base.to_string());
+        assert_eq!(base("http://jaeger:16686/").as_deref(), Ok("http://jaeger:16686"));
+        assert_eq!(base("10.0.0.1:16686/trace-ui/").as_deref(), Ok("http://10.0.0.1:16686/trace-ui"));
+        assert_eq!(base("HTTP://[::1]:3200").as_deref(), Ok("http://[::1]:3200"));
+        assert_eq!(base("https://tempo/").as_deref(), Ok("https://tempo"));
+        assert!(base("ftp://x").unwrap_err().contains("scheme"));
+        assert!(base("http://x?y=1").unwrap_err().contains("question mark"));
+        assert!(base("").is_err());
+        let refused = base("http://me:hush@x").unwrap_err();
+        assert!(refused.contains("--from-header") && !refused.contains("hush"));
+    }
+
+    #[test]
+    fn header_values_are_never_printed() {
+        let (name, value) = header("X-Scope-OrgID=team a").unwrap();
+        assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-scope-orgid", "team a"));
+        let (_, value) = header("Authorization: Bearer hush=").unwrap();
+        assert_eq!((value.to_str().unwrap(), format!("{value:?}").contains("hush")), ("Bearer hush=", false));
+        assert!(header("hush").is_err_and(|error| !error.contains("hush")));
+        assert!(header("A=hu\nsh").is_err_and(|error| !error.contains("hu")));
+    }
+
+    #[test]
+    fn parameters_are_escaped() {
+        let mut out = String::new();
+        escape("{ .a = \"ü\" && b>1 }", &mut out);
+        assert_eq!(out, "%7B%20.a%20%3D%20%22%C3%BC%22%20%26%26%20b%3E1%20%7D");
+    }
+}

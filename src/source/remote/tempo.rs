@@ -1,0 +1,254 @@
+//! Grafana Tempo's HTTP API: a TraceQL search gives trace ids, each trace is fetched as OTLP protobuf.
+//!
+//! Written from its documentation (`/api/search`, `/api/v2/traces/ID`, and `/api/traces/ID` of older versions). Owns: the
+//! TraceQL, the parameters, the envelopes. Keeps out: HTTP (`client`).
+
+use http::StatusCode;
+use serde::Deserialize;
+use tokio::task::JoinSet;
+
+use super::client::{Client, Failure, Reply};
+use super::{Ask, Page, Search};
+use crate::lifecycle::ids::TraceId;
+use crate::source::otlp::wire;
+
+const SEARCH: &str = "/api/search";
+const PROTOBUF: &str = "application/protobuf";
+/// Traces fetched side by side.
+const ABREAST: usize = 8;
+/// Names by which a trace is known to be a request's: the top spans, and the first ones sent while it runs.
+const NAMES: [&str; 8] = [
+    "http-request",
+    "request.lifecycle",
+    "completions",
+    "completions_single",
+    "request.preprocessing",
+    "kv_router.schedule",
+    "router.queue",
+    "request.dispatch",
+];
+/// How many of them stand above all others of a request.
+const TOPS: usize = 4;
+
+/// Which way a trace is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
+}
+
+impl Version {
+    fn path(self, id: TraceId) -> String {
+        match self {
+            Self::V1 => format!("/api/traces/{id}"),
+            Self::V2 => format!("/api/v2/traces/{id}"),
+        }
+    }
+}
+
+/// The API.
+pub struct Tempo {
+    search: Search,
+    version: Version,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(default)]
+    traces: Vec<Trace>,
+}
+
+#[derive(Deserialize)]
+struct Trace {
+    #[serde(rename = "traceID", alias = "traceId")]
+    id: String,
+}
+
+impl Tempo {
+    pub fn new(search: Search) -> Self {
+        Self { search, version: Version::V2 }
+    }
+
+    /// Nothing to find out; asks once, so that a wrong address or query is told at once.
+    pub async fn prepare(&mut self, client: &Client) -> Result<Option<String>, Failure> {
+        let query = traceql(&self.search, None);
+        found(client, &[("q", &query), ("limit", "1")]).await.map(|_| None)
+    }
+
+    /// The traces of a time, whole seconds of it.
+    pub async fn page(&mut self, client: &Client, ask: Ask) -> Result<Page, Failure> {
+        let query = traceql(&self.search, ask.longer_ns);
+        let (start, end) = (ask.from_ns / 1_000_000_000, ask.to_ns.div_ceil(1_000_000_000));
+        let (start, end, limit) = (start.to_string(), end.to_string(), ask.limit.to_string());
+        let parameters = [("q", query.as_str()), ("start", &start), ("end", &end), ("limit", &limit), ("spss", "1")];
+        let (ids, unreadable) = found(client, &parameters).await?;
+        let mut page = Page { full: ids.len() + unreadable >= ask.limit, ..Page::default() };
+        if page.full && !ask.last {
+            return Ok(page);
+        }
+        if unreadable > 0 {
+            page.problems.push(format!("Tempo found {unreadable} traces by ids that are none: they are left out"));
+        }
+        for some in ids.chunks(ABREAST) {
+            let mut fetching = JoinSet::new();
+            for id in some {
+                let (client, version, id) = (client.clone(), self.version, *id);
+                fetching.spawn(async move { (id, fetch(&client, version, id).await) });
+            }
+            while let Some(fetched) = fetching.join_next().await {
+                let Ok((id, fetched)) = fetched else { continue };
+                match fetched? {
+                    Some(reply) => take(id, reply, &mut page)?,
+                    None => {
+                        let older = self.trace(client, id).await?;
+                        page.requests.extend(older.requests);
+                        page.problems.extend(older.problems);
+                    }
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    /// All of one trace, by the newer way, or by the older one where that is not known.
+    pub async fn trace(&mut self, client: &Client, id: TraceId) -> Result<Page, Failure> {
+        let mut page = Page::default();
+        let other = match self.version {
+            Version::V1 => Version::V2,
+            Version::V2 => Version::V1,
+        };
+        for version in [self.version, other] {
+            if let Some(reply) = fetch(client, version, id).await? {
+                self.version = version;
+                take(id, reply, &mut page)?;
+                return Ok(page);
+            }
+        }
+        page.problems.push(format!("Tempo found trace {id} and cannot give it"));
+        Ok(page)
+    }
+}
+
+/// The traces found, and how many there are whose ids cannot be read.
+async fn found(client: &Client, parameters: &[(&str, &str)]) -> Result<(Vec<TraceId>, usize), Failure> {
+    let reply = client.get(SEARCH, parameters, "application/json").await?;
+    let Ok(found) = serde_json::from_slice::<Found>(&reply.body) else {
+        return Err(Failure::WrongApi(reply.told(SEARCH)));
+    };
+    if reply.status == StatusCode::NOT_FOUND {
+        return Err(Failure::WrongApi(reply.told(SEARCH)));
+    }
+    // Leading zeros are left out there.
+    let id = |trace: Trace| TraceId::from_hex(&format!("{:0>32}", trace.id));
+    let all = found.traces.len();
+    let ids: Vec<TraceId> = found.traces.into_iter().filter_map(id).collect();
+    let unreadable = all - ids.len();
+    Ok((ids, unreadable))
+}
+
+/// `None` for "not found", which an unknown path is, too.
+async fn fetch(client: &Client, version: Version, id: TraceId) -> Result<Option<Reply>, Failure> {
+    let reply = client.get(&version.path(id), &[], PROTOBUF).await?;
+    Ok((reply.status == StatusCode::OK).then_some(reply))
+}
+
+/// Adds a trace to the page.
+fn take(id: TraceId, reply: Reply, page: &mut Page) -> Result<(), Failure> {
+    if reply.content_type != PROTOBUF {
+        return Err(Failure::WrongApi(format!("{}, asked for {PROTOBUF}", reply.told("a trace"))));
+    }
+    let (trace, partial) = wire::unwrapped(&reply.body).map_err(Failure::WrongApi)?;
+    if partial {
+        page.problems.push(format!("Tempo gives only a part of trace {id}: it is larger than its limit"));
+    }
+    page.requests.extend(trace.into_iter().map(|part| reply.body.slice_ref(part)));
+    Ok(())
+}
+
+/// The search as TraceQL.
+fn traceql(search: &Search, longer_ns: Option<u64>) -> String {
+    if let Some(query) = &search.traceql {
+        return match longer_ns {
+            Some(ns) => format!("{query} && {{ duration >= {ns}ns }}"),
+            None => query.clone(),
+        };
+    }
+    let any = |terms: Vec<String>| match &terms[..] {
+        [one] => one.clone(),
+        _ => format!("({})", terms.join(" || ")),
+    };
+    let mut terms = Vec::new();
+    if !search.services.is_empty() {
+        terms.push(any(search
+            .services
+            .iter()
+            .map(|name| format!("resource.service.name = {}", quoted(name)))
+            .collect()));
+    }
+    let tops = longer_ns.is_some() && search.operation.is_none();
+    if let Some(name) = &search.operation {
+        terms.push(format!("name = {}", quoted(name)));
+    } else if tops || (search.services.is_empty() && search.attributes.is_empty()) {
+        let names = if tops { &NAMES[..TOPS] } else { &NAMES };
+        terms.push(any(names.iter().map(|name| format!("name = {}", quoted(name))).collect()));
+    }
+    for (key, value) in &search.attributes {
+        let key = if key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
+            format!(".{key}")
+        } else {
+            format!(".{}", quoted(key))
+        };
+        // TraceQL tells texts from numbers and truth values; the sender may have meant either.
+        let mut same = vec![format!("{key} = {}", quoted(value))];
+        if value.parse::<f64>().is_ok_and(f64::is_finite) || matches!(value.as_str(), "true" | "false") {
+            same.push(format!("{key} = {value}"));
+        }
+        terms.push(any(same));
+    }
+    if let Some(ns) = longer_ns.max(search.longer_ns) {
+        terms.push(format!("duration >= {ns}ns"));
+    }
+    if let Some(ns) = search.shorter_ns {
+        terms.push(format!("duration <= {ns}ns"));
+    }
+    format!("{{ {} }}", terms.join(" && "))
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::stage::Stage;
+
+    #[test]
+    fn the_names_are_those_of_stages() {
+        assert!(NAMES.iter().all(|name| Stage::of(name) != Stage::Other));
+        let top = |name: &&str| matches!(Stage::of(name), Stage::Http | Stage::Root | Stage::Completions);
+        assert!(NAMES[..TOPS].iter().all(top) && !NAMES[TOPS..].iter().any(top));
+    }
+
+    #[test]
+    fn searches_are_written_as_traceql() {
+        let all = traceql(&Search::default(), None);
+        assert!(all.starts_with("{ (name = \"http-request\" || ") && all.contains("router.queue"));
+        let long = traceql(&Search::default(), Some(15_000_000_000));
+        assert!(long.ends_with("\"completions_single\") && duration >= 15000000000ns }"), "{long}");
+        let search = Search {
+            services: vec!["a\"b".into()],
+            operation: Some("request.lifecycle".into()),
+            shorter_ns: Some(5),
+            attributes: vec![("request.id".into(), "x".into()), ("odd key".into(), "7".into())],
+            ..Search::default()
+        };
+        assert_eq!(
+            traceql(&search, None),
+            "{ resource.service.name = \"a\\\"b\" && name = \"request.lifecycle\" && .request.id = \"x\" && \
+             (.\"odd key\" = \"7\" || .\"odd key\" = 7) && duration <= 5ns }"
+        );
+        let own = Search { traceql: Some("{ .a = 1 }".into()), ..Search::default() };
+        assert_eq!(traceql(&own, Some(9)), "{ .a = 1 } && { duration >= 9ns }");
+    }
+}
