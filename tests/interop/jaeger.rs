@@ -148,7 +148,7 @@ fn it_is_followed_on_the_screen() {
     request("first", serde_json::json!([span(2, "0000000000000001", "request.preprocessing", None)]));
     let screen =
         terminal.wait("a request in flight", |screen| screen.contains("aaaabbbb") && screen.contains("in flight"));
-    assert!(screen.contains("following Jaeger http"), "{screen}");
+    assert!(screen.contains("Jaeger"), "{screen}");
     request("second", serde_json::json!([span(1, "", "request.lifecycle", Some("cancelled"))]));
     terminal
         .wait("its end", |screen| screen.lines().any(|line| line.contains("aaaabbbb") && line.contains("cancelled")));
