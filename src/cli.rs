@@ -5,18 +5,26 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{BoolishValueParser, PossibleValue, PossibleValuesParser};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::demo::fault::Kind;
+use crate::source::replay::Speed;
+use crate::tui::keymap::Keymap;
+
+/// The version, and the commit where it is known (build.rs).
+pub const VERSION: &str = env!("REQTOP_VERSION");
 
 /// Watch every request of an LLM serving cluster live and die.
 ///
 /// Without files, reqtop listens for OTLP (gRPC on 4317, HTTP on 4318, loopback only) and shows what arrives: point the
 /// cluster's OpenTelemetry exporter at it. With files (`-` is standard input) it shows what they hold.
 #[derive(Parser, Debug)]
-#[command(name = "reqtop", version, args_conflicts_with_subcommands = true, max_term_width = 110)]
+#[command(name = "reqtop", version = VERSION, args_conflicts_with_subcommands = true, max_term_width = 110)]
 pub struct Cli {
+    /// The settings file [default: ~/.config/reqtop/config.toml]
+    #[arg(long, value_name = "PATH", env = "REQTOP_CONFIG", global = true)]
+    pub config: Option<PathBuf>,
     /// What to do instead of the dashboard.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -36,6 +44,16 @@ pub enum Command {
     Check(Check),
     /// Print the catalogue of checks.
     Checks(Checks),
+    /// Print the settings as they hold with where each comes from: flag, environment, file or default.
+    Config(Config),
+    /// Print every action with its usual keys.
+    Keys(Keys),
+    /// Print what a shell needs to complete reqtop's words.
+    Completions(Completions),
+    /// Print the manual (man 1), or write a page for every command.
+    Man(Man),
+    /// Play recordings again on the dashboard, at the pace at which their requests arrived.
+    Replay(Replay),
     /// List the themes, where each comes from and what is odd about it; own ones are files in
     /// ~/.config/reqtop/themes.
     Themes,
@@ -58,12 +76,43 @@ pub struct Dashboard {
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
     /// How it looks.
     #[command(flatten)]
     pub look: Look,
+}
+
+/// Where what is received goes on to.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Onward {
+    /// Append everything received to this file as OTLP JSON lines with the time it arrived; `.gz` and `.zst` compress.
+    /// `reqtop replay` plays it again, the Collector and Jaeger read it.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Put the recording aside under a name with the time when it would grow beyond this, and begin a new one
+    /// [default: never]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "record")]
+    pub record_max: Option<usize>,
+    /// How many of those put aside are kept.
+    #[arg(long, value_name = "N", default_value = "4", requires = "record")]
+    pub record_keep: Option<usize>,
+    /// Pass everything received on, as it came, to another OTLP endpoint: grpc://HOST:PORT or http://HOST:PORT.
+    #[arg(long, value_name = "URL")]
+    pub forward: Option<String>,
+    /// A header sent along (Authorization, X-Scope-OrgID); never shown.
+    #[arg(long, value_name = "NAME=VALUE", env = "REQTOP_FORWARD_HEADER", hide_env_values = true)]
+    pub forward_header: Vec<String>,
+    /// Compress what is passed on.
+    #[arg(long, requires = "forward")]
+    pub forward_gzip: bool,
+    /// What may wait for the other endpoint; beyond that exports are dropped and counted.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64MiB", requires = "forward")]
+    pub forward_queue: Option<usize>,
 }
 
 /// A trace store to read from.
@@ -112,12 +161,11 @@ pub struct FromStore {
 /// Where to listen.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Listen {
-    /// Address of the OTLP/gRPC endpoint: PORT, IPV4:PORT or [IPV6]:PORT; port 0 takes a free one
-    /// [default: 4317 on 127.0.0.1 and ::1]
-    #[arg(long, value_name = "ADDR", env = "REQTOP_GRPC")]
+    /// Address of the OTLP/gRPC endpoint: PORT (on 127.0.0.1 and ::1), IPV4:PORT or [IPV6]:PORT; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR", env = "REQTOP_GRPC", default_value = "4317")]
     pub grpc: Option<String>,
-    /// Address of the OTLP/HTTP endpoint, likewise [default: 4318 on 127.0.0.1 and ::1]
-    #[arg(long, value_name = "ADDR", env = "REQTOP_HTTP")]
+    /// Address of the OTLP/HTTP endpoint, likewise.
+    #[arg(long, value_name = "ADDR", env = "REQTOP_HTTP", default_value = "4318")]
     pub http: Option<String>,
     /// The largest message taken, before and after decompression.
     #[arg(long, value_name = "SIZE", env = "REQTOP_MAX_MESSAGE", value_parser = size, default_value = "16MiB")]
@@ -169,11 +217,126 @@ pub struct Look {
     #[arg(long, value_name = "NAME|PATH", env = "REQTOP_THEME", default_value = "terminal")]
     pub theme: Option<String>,
     /// Draw with ASCII alone, for terminals and fonts without blocks and braille.
-    #[arg(long, env = "REQTOP_ASCII")]
+    #[arg(
+        long, env = "REQTOP_ASCII", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", value_parser = BoolishValueParser::new()
+    )]
     pub ascii: bool,
+    /// Listen to the mouse: click, wheel, double click, drag over a plot of time. Most terminals then select text with
+    /// Shift.
+    #[arg(
+        long, env = "REQTOP_MOUSE", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", value_parser = BoolishValueParser::new()
+    )]
+    pub mouse: bool,
+    /// How many colours the terminal has.
+    #[arg(long, value_name = "HOW MANY", env = "REQTOP_COLOURS", aliases = ["colors", "colour", "color"], value_enum, default_value_t = Colours::Auto)]
+    pub colours: Colours,
     /// Show only requests that match this filter at first.
-    #[arg(long, value_name = "EXPR")]
+    #[arg(long, value_name = "EXPR", env = "REQTOP_FILTER")]
     pub filter: Option<String>,
+    /// Link traces to where their store shows them, as in http://jaeger:16686/trace/{trace_id} [default with --from
+    /// jaeger: there]
+    #[arg(long, value_name = "TEMPLATE", env = "REQTOP_TRACE_URL")]
+    pub trace_url: Option<String>,
+    /// How far panes and list look back at first.
+    #[arg(long, value_name = "TIME", env = "REQTOP_WINDOW", value_enum, default_value_t = Window::All)]
+    pub window: Window,
+    /// Which key does what; from the settings file alone.
+    #[arg(skip)]
+    pub keys: Keymap,
+}
+
+/// How many colours the terminal has.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Colours {
+    /// As NO_COLOR, COLORTERM and TERM say.
+    #[default]
+    Auto,
+    /// None: weight alone.
+    None,
+    /// The terminal's own sixteen.
+    #[value(name = "16")]
+    Sixteen,
+    /// The 256 of xterm.
+    #[value(name = "256")]
+    Indexed,
+    /// All 16 million.
+    All,
+}
+
+/// How far back the screen looks.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Window {
+    /// Ten seconds.
+    #[value(name = "10s")]
+    TenSeconds,
+    /// A minute.
+    #[value(name = "1m")]
+    Minute,
+    /// Five minutes.
+    #[value(name = "5m")]
+    FiveMinutes,
+    /// Everything held.
+    #[default]
+    All,
+}
+
+/// Options of `reqtop config`: those of the dashboard, to see what they come to.
+#[derive(Args, Debug)]
+pub struct Config {
+    /// Print a settings file with every setting and its default, commented.
+    #[arg(long)]
+    pub default: bool,
+    /// The dashboard.
+    #[command(flatten)]
+    pub dashboard: Dashboard,
+    /// What the settings come to; known once they are resolved.
+    #[arg(skip)]
+    pub shown: String,
+}
+
+/// Options of `reqtop completions`.
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// For which shell.
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `reqtop man`.
+#[derive(Args, Debug)]
+pub struct Man {
+    /// Write reqtop.1 and a page for each command into this folder instead.
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Options of `reqtop keys`.
+#[derive(Args, Debug)]
+pub struct Keys {
+    /// How to print.
+    #[arg(long, value_enum, default_value_t = KeysFormat::Text)]
+    pub format: KeysFormat,
+}
+
+/// Forms of `reqtop keys`.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysFormat {
+    /// For people.
+    Text,
+    /// A Markdown table.
+    Markdown,
+}
+
+/// Where a headless command's output goes.
+#[derive(Args, Debug, Default, Clone)]
+pub struct Out {
+    /// Write to this file instead of standard output; its owner alone may read it, and what is there already stays.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file of `--output` when there is one.
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 /// Options of `reqtop report`.
@@ -182,6 +345,9 @@ pub struct Report {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
     /// Print JSON (schema `reqtop.report.v1`) instead of text.
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
@@ -199,6 +365,9 @@ pub struct Check {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
     /// How to print.
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     pub format: CheckFormat,
@@ -266,6 +435,9 @@ pub struct Export {
     /// Where the data comes from.
     #[command(flatten)]
     pub input: Input,
+    /// Where to write.
+    #[command(flatten)]
+    pub out: Out,
 }
 
 /// Where a headless command's data comes from.
@@ -292,9 +464,32 @@ pub struct Input {
     /// Where to listen.
     #[command(flatten)]
     pub endpoint: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
+}
+
+/// Options of `reqtop replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// Recordings in their order; other OTLP files play by the times at which their spans ended. `-` is standard input.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// How fast: a factor, or `max`. Pausing holds the replay; of a silence of more than a minute the rest is left out.
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
+    pub speed: Speed,
+    /// Where what is played goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
+    /// What to keep.
+    #[command(flatten)]
+    pub keep: Keep,
+    /// How it looks.
+    #[command(flatten)]
+    pub look: Look,
 }
 
 /// Options of `reqtop demo`.
@@ -328,6 +523,9 @@ pub struct Demo {
     /// Where to listen [default: free ports on 127.0.0.1]
     #[command(flatten)]
     pub listen: Listen,
+    /// Where what is received goes on to.
+    #[command(flatten)]
+    pub onward: Onward,
     /// What to keep.
     #[command(flatten)]
     pub keep: Keep,
@@ -347,6 +545,14 @@ pub enum DemoMode {
 
 /// The word for every fault that can be told in the mode and shape.
 pub const ALL_FAULTS: &str = "all";
+
+/// The command line, as parsing, completions and the manual know it.
+pub fn command() -> clap::Command {
+    // The demo must not be in the way of one that listens already.
+    Cli::command().mut_subcommand("demo", |demo| {
+        demo.mut_arg("grpc", |grpc| grpc.default_value("0")).mut_arg("http", |http| http.default_value("0"))
+    })
+}
 
 /// The kinds of faults, from their one table.
 fn faults() -> PossibleValuesParser {
@@ -390,11 +596,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_catalogue_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

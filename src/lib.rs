@@ -15,9 +15,10 @@
 //! - [`source`]: ways in. OTLP over gRPC and HTTP, files; JSON is turned into the same protobuf bytes. Knows no store.
 //! - [`query`]: the filter language.
 //! - [`store`]: spans → request trees with their facts, in any order of arrival; rollups; retention.
-//! - [`pipeline`]: joins sources to the store.
+//! - [`pipeline`]: joins sources to the store. [`tap`]: the ways out beside it, such as recordings.
 //! - [`view`]: what one screen needs, as plain data. [`report`]: the same numbers headless. [`tui`]: the terminal.
 //! - [`demo`]: a simulated cluster with a ledger of what truly happened.
+//! - [`writing`]: how files are written.
 //! - [`run`]: the commands, put together; `cli` and `settings` say what was asked for.
 //!
 //! # Invariants
@@ -38,6 +39,7 @@
 pub mod checks;
 pub mod cli;
 pub mod demo;
+
 pub mod lifecycle;
 pub mod pipeline;
 pub mod query;
@@ -46,5 +48,7 @@ pub mod run;
 pub mod settings;
 pub mod source;
 pub mod store;
+pub mod tap;
 pub mod tui;
 pub mod view;
+pub mod writing;

@@ -2,19 +2,33 @@
 
 #![forbid(unsafe_code)]
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-use reqtop::cli::Cli;
+use reqtop::lifecycle::text;
+use reqtop::run::{self, Ended};
+use reqtop::settings::{self, Refusal};
 
 fn main() -> ExitCode {
-    let ended = reqtop::run::run(Cli::parse());
+    let ended = match settings::resolve(std::env::args_os()) {
+        Ok(cli) => run::run(cli),
+        Err(Refusal::Usage(error)) => error.exit(),
+        Err(Refusal::File(notes)) => Ended { output: String::new(), notes, status: 2 },
+    };
     let mut out = std::io::stdout().lock();
-    // A reader that went away (`| head`) is no error of ours.
-    let _ = out.write_all(ended.output.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(ended.output.as_bytes()).and_then(|()| out.flush());
+    let mut err = std::io::stderr().lock();
+    // What cannot be said, cannot be said.
     for note in &ended.notes {
-        eprintln!("reqtop: {note}");
+        let _ = writeln!(err, "reqtop: {}", text::one_line(note));
     }
-    ended.code()
+    match written {
+        Ok(()) => ended.code(),
+        // A reader that went away (`| head`) is no error of ours.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ended.code(),
+        Err(error) => {
+            let _ = writeln!(err, "reqtop: the output is not whole: {error}");
+            ExitCode::from(2)
+        }
+    }
 }

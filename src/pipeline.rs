@@ -2,7 +2,7 @@
 //!
 //! Owns: when the store is refreshed, and the lock under which it is shared with readers. The lock is fair: a reader that
 //! waits gets it between two payloads, so a screen is drawn while data pours in. Keeps out: sockets and files (`source`),
-//! drawing (`tui`).
+//! drawing (`tui`), where payloads go on to (`tap`).
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,14 +11,22 @@ use std::time::Duration;
 use parking_lot::FairMutex;
 
 use crate::source::decode;
-use crate::source::intake::{Outlet, Payload, Receipt, Received, Refusal};
+use crate::source::intake::{Body, Outlet, Payload, Receipt, Received, Refusal};
 use crate::store::Store;
+use crate::tap::Taps;
 
 /// After how many bytes taken in without a pause the store is brought up to date all the same.
 const REFRESH_BYTES: usize = 2 << 20;
 
+/// When senders pause, the store is brought up to date at once, and from then on at most once in this time: each message
+/// changes requests that the next one changes again. Whoever looks at the store brings it up to date first.
+const REFRESH_AFTER: Duration = Duration::from_millis(15);
+
 /// How long the writer waits at least for a payload before it asks further checks.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
+/// And how long at most: the clock may have gone back since it was planned.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The clock by which arrivals are counted, nanoseconds since the Unix epoch. An argument, so that tests choose it.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -39,23 +47,43 @@ pub fn take_in(store: &mut Store, payload: &mut Payload, now_ns: u64) -> Result<
     Ok(receipt)
 }
 
-/// Asks the checks that are due; gives how long until there are more to ask, `None` while none are waited for.
-fn check(store: &mut Store, now_ns: u64) -> Option<Duration> {
+/// Brings the store up to date and asks the checks that are due; gives how long until there are more to ask, `None` while
+/// none are waited for.
+fn bring_up_to_date(store: &mut Store, now_ns: u64) -> Option<Duration> {
+    store.refresh(now_ns);
     store.check(now_ns);
     let next_ns = store.next_check_ns()?;
-    Some(Duration::from_nanos(next_ns.saturating_sub(now_ns)).max(SHORTEST_WAIT))
+    Some(Duration::from_nanos(next_ns.saturating_sub(now_ns)).clamp(SHORTEST_WAIT, LONGEST_WAIT))
 }
 
-/// Starts the writer. It ends when every source is gone and everything is taken in. `changed` is called after the store
-/// has been brought up to date.
+/// Starts the writer without taps; see [`start_with`].
+///
+/// # Errors
+/// The system gives no thread.
 pub fn start(
-    mut outlet: Outlet,
+    outlet: Outlet,
     store: Arc<FairMutex<Store>>,
     clock: Clock,
     changed: impl Fn() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
+    start_with(outlet, store, clock, Taps::new(), changed)
+}
+
+/// Starts the writer. It ends when every source is gone and everything is taken in; the taps, which are handed all that was
+/// taken in before it is acknowledged, end with it. `changed` is called after the store has been brought up to date.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start_with(
+    mut outlet: Outlet,
+    store: Arc<FairMutex<Store>>,
+    clock: Clock,
+    mut taps: Taps,
+    changed: impl Fn() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
     let work = move || {
         let mut patience = None;
+        let mut refreshed_ns = 0u64;
         loop {
             let first = match patience {
                 None => outlet.recv(),
@@ -63,27 +91,37 @@ pub fn start(
                     Received::Delivery(delivery) => Some(delivery),
                     Received::Closed => None,
                     Received::Nothing => {
-                        patience = check(&mut store.lock(), clock());
+                        refreshed_ns = clock();
+                        patience = bring_up_to_date(&mut store.lock(), refreshed_ns);
                         changed();
                         continue;
                     }
                 },
             };
-            let Some(first) = first else { return };
+            let Some(first) = first else {
+                bring_up_to_date(&mut store.lock(), clock());
+                changed();
+                return;
+            };
             let (mut next, mut taken) = (Some(first), 0);
             while let Some(mut delivery) = next {
                 taken += delivery.payload.size();
-                let now_ns = clock();
+                let now_ns = delivery.payload.arrived_ns.unwrap_or_else(|| clock());
                 let mut store = store.lock();
                 let outcome = take_in(&mut store, &mut delivery.payload, now_ns);
                 next = outlet.try_recv();
-                let due = next.is_none() || taken >= REFRESH_BYTES;
+                let since = Duration::from_nanos(now_ns.saturating_sub(refreshed_ns));
+                let due = taken >= REFRESH_BYTES || (next.is_none() && since >= REFRESH_AFTER);
                 if due {
-                    taken = 0;
-                    store.refresh(now_ns);
-                    patience = check(&mut store, now_ns);
+                    (taken, refreshed_ns) = (0, now_ns);
+                    patience = bring_up_to_date(&mut store, now_ns);
+                } else {
+                    patience = Some(REFRESH_AFTER.saturating_sub(since).max(SHORTEST_WAIT));
                 }
                 drop(store);
+                if let (Ok(_), Body::Otlp(signal, bytes)) = (&outcome, &delivery.payload.body) {
+                    taps.iter_mut().for_each(|tap| tap.take(*signal, bytes, now_ns));
+                }
                 delivery.answer(outcome);
                 if due {
                     changed();
@@ -110,6 +148,21 @@ mod tests {
         assert_eq!(store.lock().arrived_ns(), 7);
         let refusal = intake.offer_blocking(Payload::otlp(Signal::Traces, vec![0xff])).unwrap_err();
         assert!(matches!(refusal, Refusal::Malformed(_)));
+        drop(intake);
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn the_store_is_brought_up_to_date_though_nothing_more_comes() {
+        let (intake, outlet) = channel(Bounds::default());
+        let store = Arc::new(FairMutex::new(Store::new(Limits::default())));
+        let (bell, rung) = std::sync::mpsc::channel();
+        // A clock that stands still: by it, no time ever passes.
+        let writer = start(outlet, Arc::clone(&store), Arc::new(|| 7), move || bell.send(()).unwrap()).unwrap();
+        for _ in 0..3 {
+            intake.offer_blocking(Payload::otlp(Signal::Metrics, Vec::new())).unwrap();
+        }
+        rung.recv_timeout(Duration::from_secs(20)).unwrap();
         drop(intake);
         writer.join().unwrap();
     }

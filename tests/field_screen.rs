@@ -324,3 +324,32 @@ fn no_screen_is_said_in_one_line() {
         assert!(output.stdout.is_empty() && !output.stderr.contains(&0x1b));
     }
 }
+
+/// B38: clocks of two hosts disagree: everything is drawn where its times say, and what lies outside its parent says by how
+/// much.
+#[test]
+fn clocks_that_disagree_are_shown_and_named() {
+    let (mut terminal, http) = open();
+    let base = 1_796_003_500_000_000_000_i64;
+    let span = |id: u64, parent: &str, name: &str, service: &str, from_ms: i64, to_ms: i64| {
+        let at = |ms: i64| (base + ms * 1_000_000).to_string();
+        json!({"resourceSpans": [{"resource": {"attributes": [attr("service.name", service)]}, "scopeSpans": [{"spans": [{
+            "traceId": "0123456789abcdef0123456789abcdef", "spanId": format!("{id:016x}"), "name": name, "kind": 1,
+            "parentSpanId": parent, "startTimeUnixNano": at(from_ms), "endTimeUnixNano": at(to_ms),
+            "attributes": [attr("dynamo.request.id", "skewed")],
+        }]}]}]})
+    };
+    post_json(http, &span(1, "", "http-request", "dynamo-frontend", 0, 1_000));
+    post_json(http, &span(2, "0000000000000001", "early-child", "dynamo-worker", -3_000, -2_200));
+    post_json(http, &span(3, "0000000000000001", "late-child", "dynamo-worker", 900, 1_800));
+    terminal.wait_for("1 requests");
+    terminal.type_keys("\r");
+    let text = terminal.wait("the three", |text| text.contains("early-child") && text.contains("late-child"));
+    let row = |name: &str| text.lines().find(|line| line.contains(name) && line.contains('┝')).unwrap().to_owned();
+    let begins = |name: &str| row(name).chars().position(|c| c == '┝').unwrap();
+    assert!(row("early-child").contains("starts 3.0 s before its parent"), "{text}");
+    assert!(begins("early-child") < begins("http-request") && begins("http-request") < begins("late-child"), "{text}");
+    // A child that outlives its parent is no error.
+    assert!(row("late-child").contains("900 ms") && !row("late-child").contains("parent"), "{text}");
+    end_with_q(terminal);
+}

@@ -102,7 +102,7 @@ fn every_mutation_answers_exactly_its_fault() {
         }
         let records = case["records"].as_array().unwrap();
         let records = records.iter().map(|record| Record::from_json(record.to_string().as_bytes()).unwrap()).collect();
-        fed.payload(Payload { body: Body::Records(records), tally: Default::default() }).unwrap();
+        fed.payload(Payload { body: Body::Records(records), tally: Default::default(), arrived_ns: None }).unwrap();
         fed.0.finish(1);
         let words = |list: &Json| -> BTreeSet<String> {
             list.as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()

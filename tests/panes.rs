@@ -370,7 +370,8 @@ fn held_panes_stay_as_they_are() {
         look(&mut store, filter, None, paused_ns);
         before.push(all(&store));
     }
-    store.hold();
+    let past = store.still(paused_ns);
+    store.hold(&past);
     run(&mut cluster, &mut store, START_NS + 40 * SECOND);
     for (filter, before) in filters.into_iter().zip(&before) {
         look(&mut store, filter, None, paused_ns);

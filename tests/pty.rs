@@ -110,6 +110,31 @@ fn no_colour_means_no_colour_codes() {
 }
 
 #[test]
+fn the_mouse_is_asked_for_and_given_back_and_the_settings_file_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    std::fs::write(&file, "mouse = true\ntheme = 'nord'\nwindow = '1m'\n[keys]\nquit = 'X'\n").unwrap();
+    let env = [("REQTOP_CONFIG", file.to_str().unwrap()), ("COLORTERM", "truecolor")];
+    let mut terminal = Terminal::start(&["demo"], &env);
+    let screen = terminal.wait("a finished request", |text| text.contains("✓ success"));
+    assert!(screen.contains("LIVE 1 m") && screen.contains("X quit"), "{screen}");
+    // nord's background, and the mouse in the form without limits.
+    for code in ["48;2;46;52;64", "\u{1b}[?1002h", "\u{1b}[?1006h"] {
+        terminal.wait_for_bytes(code);
+    }
+    // A press of the left button on the word `help` in the last line.
+    let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains("? help")).unwrap();
+    let column = line.chars().take_while(|c| *c != '?').count();
+    terminal.type_keys(&format!("\u{1b}[<0;{};{}M", column + 1, row + 1));
+    terminal.wait_for("freeze what is shown");
+    terminal.type_keys("X");
+    assert_eq!(terminal.end(), 0);
+    for code in ["\u{1b}[?1006l", "\u{1b}[?1002l", "\u{1b}[?1000l"] {
+        terminal.wait_for_bytes(code);
+    }
+}
+
+#[test]
 fn a_signal_ends_it_with_its_number() {
     for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
         let mut terminal = Terminal::start(&ANY, &[]);

@@ -3,9 +3,11 @@
 //! `REQTOP_UPDATE=1 cargo test --test screenshots` draws them anew. PNGs for the README are made from the SVGs by
 //! `screenshots/png.sh` where a converter is installed.
 
+#[path = "common/nobody.rs"]
+mod nobody;
+
 use std::fmt::Write;
 use std::path::PathBuf;
-
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -17,9 +19,11 @@ use reqtop::pipeline::take_in;
 use reqtop::source::intake::{Payload, Signal as Wire};
 use reqtop::store::{Limits, Store};
 use reqtop::tui::Shared;
-use reqtop::tui::app::{App, Event, Host};
+use reqtop::tui::app::{App, Event};
 use reqtop::tui::theme::Theme;
 use reqtop::view::header::{Listener, Vitals};
+
+use nobody::Nobody;
 
 const START_NS: u64 = 1_796_003_500_000_000_000;
 const SECONDS: u64 = 58;
@@ -48,23 +52,6 @@ const LIGHT: Palette = Palette {
         "#4f8f3f", "#9a7310", "#3a6fc0", "#9b4aae", "#1f8490", "#fbfbfa",
     ],
 };
-
-struct Nobody;
-
-impl Host for Nobody {
-    fn suspend(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-    fn retake(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-    fn copy(&mut self, what: &str, _: &str) -> String {
-        what.to_owned()
-    }
-    fn is_there(&self) -> bool {
-        true
-    }
-}
 
 fn shared() -> Shared {
     let mut cluster = Cluster::new(&Settings { seed: 4, ..Settings::default() }, START_NS);
@@ -207,6 +194,7 @@ fn the_pictures_are_what_the_program_shows() {
         ("workers-150x40", "terminal", &DARK, (150, 40), "w"),
         ("sessions-150x40", "terminal", &DARK, (150, 40), "a"),
         ("themes-150x40", "terminal", &DARK, (150, 40), "T↓↓↓↓↓"),
+        ("palette-150x40", "terminal", &DARK, (150, 40), ":pane"),
         ("live-colour-blind-150x40", "colour-blind", &DARK, (150, 40), ""),
         ("live-200x60", "terminal", &DARK, (200, 60), ""),
     ] {

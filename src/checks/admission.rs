@@ -1,6 +1,6 @@
 //! The worker's admission and what the frontend says of it.
 
-use super::case::{Asked, Case, Way, named, said, word};
+use super::case::{Asked, Case, named, said, word};
 use super::{ANY_MODE, Check, DETAILED, Level, Why};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::stage::{Outcome, Stage};
@@ -60,9 +60,8 @@ fn witness(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
                 )
             }),
             None => {
-                let heard = case.lifecycle().any(|other| {
-                    other.view.stage.is_worker_side() && case.way(other, |above| above.at == span.at) == Way::There
-                });
+                let heard =
+                    case.lifecycle().any(|other| other.view.stage.is_worker_side() && case.is_below(other, span));
                 if heard || dispatch.worker.is_some_and(|worker| case.around.exports(worker.id)) {
                     asked.expect_there(Some(span), false, || {
                         format!("to {} was accepted, no worker.admission came: expected an accepted one", to())

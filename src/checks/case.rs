@@ -1,6 +1,7 @@
 //! A request as the checks ask it: every attribute read once, spans by stage, the way up the tree; and how an answer is
 //! put together from many small expectations.
 
+use std::cell::OnceCell;
 use std::fmt::Display;
 
 use super::around::Surroundings;
@@ -11,7 +12,7 @@ use crate::lifecycle::facts::{Facts, Marks, State};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::packed::Value;
 use crate::lifecycle::record::{Record, RecordBody, RequestEnd};
-use crate::lifecycle::request::{RequestView, SpanView, Up};
+use crate::lifecycle::request::{Node, RequestView, SpanView, Up};
 use crate::lifecycle::stage::{Layout, Outcome, Phase, Stage};
 
 /// A request with what all checks read of it.
@@ -28,8 +29,11 @@ pub(super) struct Case<'a> {
     ends: Vec<(u32, u32)>,
     /// Repeated keys: span index and key.
     pub repeats: Vec<(u32, &'a str)>,
-    /// The stage of each span: what most walks look at first.
-    stages: Vec<Stage>,
+    /// The spans by stage, by index, and where each stage ends: asking for a stage costs what it has.
+    by_stage: Vec<u32>,
+    stage_ends: [u32; Stage::ALL.len()],
+    /// For each span its place in the tree's reading order and that of the last one below it; made when first asked for.
+    places: OnceCell<Vec<(u32, u32)>>,
     /// The spans of the lifecycle schema, by index.
     lifecycle: Vec<u32>,
     /// The frontend's dispatches, by index.
@@ -68,13 +72,18 @@ impl<'a> Case<'a> {
             attrs: Vec::with_capacity(view.spans.len() * 16),
             ends: Vec::with_capacity(view.spans.len()),
             repeats: Vec::new(),
-            stages: view.spans.iter().map(|span| span.stage).collect(),
+            by_stage: (0..view.spans.len() as u32).collect(),
+            stage_ends: [0; Stage::ALL.len()],
+            places: OnceCell::new(),
             lifecycle: Vec::new(),
             dispatches: Vec::new(),
         };
-        let stages = case.stages.iter().zip(0..);
-        case.lifecycle = stages.filter(|(stage, _)| stage.is_lifecycle()).map(|(_, at)| at).collect();
+        case.by_stage.sort_by_key(|at| view.spans[*at as usize].stage as u8);
         for (at, span) in view.spans.iter().enumerate() {
+            case.stage_ends[span.stage as usize..].iter_mut().for_each(|end| *end += 1);
+            if span.stage.is_lifecycle() {
+                case.lifecycle.push(at as u32);
+            }
             case.read(at as u32, span);
         }
         let dispatches = case.spans(Stage::Dispatch).filter(|span| !case.is_worker_side(*span));
@@ -117,8 +126,9 @@ impl<'a> Case<'a> {
 
     /// The spans of a stage, by start.
     pub fn spans(&self, stage: Stage) -> impl Iterator<Item = Span<'_>> {
-        let stages = self.stages.iter().zip(0..);
-        stages.filter(move |(other, _)| **other == stage).map(|(_, at)| self.span(at))
+        let end = |stage: usize| self.stage_ends[stage] as usize;
+        let start = (stage as usize).checked_sub(1).map_or(0, end);
+        self.by_stage[start..end(stage as usize)].iter().map(|at| self.span(*at))
     }
 
     /// The spans of the lifecycle schema.
@@ -163,6 +173,22 @@ impl<'a> Case<'a> {
             }
         }
         Way::Elsewhere
+    }
+
+    /// Whether a span stands below another.
+    pub fn is_below(&self, span: Span<'_>, above: Span<'_>) -> bool {
+        let places = self.places.get_or_init(|| {
+            let mut places = vec![(0, 0); self.view.spans.len()];
+            for (row, at) in self.view.tree().iter().zip(0..) {
+                if let Node::Span(span) = row.node {
+                    places[span as usize] = (at, at + row.below);
+                }
+            }
+            places
+        });
+        let (from, to) = places[above.at as usize];
+        let (at, _) = places[span.at as usize];
+        from < at && at <= to
     }
 
     /// The spans of a stage with the same parent.
@@ -371,6 +397,30 @@ impl<'c, 'a> Asked<'c, 'a> {
             (false, Some(why), _) => Answer::Unknown(why),
             (false, None, true) => Answer::Holds,
             (false, None, false) => Answer::Unknown(Why::NotHere),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::around::Nothing;
+    use super::super::fixture::Scene;
+    use super::*;
+
+    #[test]
+    fn what_stands_below_a_span_is_what_leads_up_to_it() {
+        for scene in [Scene::disaggregated(), Scene::migrated().lose("kv_router.schedule"), Scene::base()] {
+            scene.with_view(|view| {
+                let case = Case::new(view, &Nothing, Moment::Settled);
+                for (one, other) in case.all().flat_map(|one| case.all().map(move |other| (one, other))) {
+                    let leads = case.way(one, |above| above.at == other.at) == Way::There;
+                    assert_eq!(case.is_below(one, other), leads, "{} {}", one.view.name, other.view.name);
+                }
+                for stage in Stage::ALL {
+                    let of_stage = case.all().filter(|span| span.view.stage == stage).map(|span| span.at);
+                    assert!(case.spans(stage).map(|span| span.at).eq(of_stage));
+                }
+            });
         }
     }
 }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use serde_json::{Value as Json, json};
 
 use super::{Answer, Answers, CheckId, Level, Moment, Nothing, Surroundings, Why};
-use crate::lifecycle::batch::{Batch, ResourceIn, ScopeIn, SpanIn};
-use crate::lifecycle::ids::{SpanId, TraceId};
-use crate::lifecycle::packed::{self, Value};
+use crate::lifecycle::batch::Batch;
+use crate::lifecycle::ids::TraceId;
+use crate::lifecycle::made::{Made, with_batch};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestView;
 use crate::store::{Limits, Store};
@@ -479,51 +479,28 @@ impl Scene {
     }
 
     fn send(&self, store: &mut Store) {
-        let attrs: Vec<Vec<Vec<u8>>> = self
+        let time = |us: i64| EPOCH_US.checked_add_signed(us).unwrap() * 1_000;
+        let made: Vec<Made<'_>> = self
             .spans
             .iter()
-            .map(|spec| spec.attrs.iter().map(|(key, value)| packed::pack(key, Value::Str(value))).collect())
-            .collect();
-        let resources: Vec<Vec<Vec<u8>>> = self
-            .spans
-            .iter()
-            .map(|spec| {
-                let service = packed::pack("service.name", Value::Str(spec.service));
-                let host = self.host.map(|host| packed::pack("host.name", Value::Str(host)));
-                [service].into_iter().chain(host).collect()
-            })
-            .collect();
-        let mut batch = Batch { scopes: vec![ScopeIn::default()], ..Batch::default() };
-        for ((spec, attrs), resource) in self.spans.iter().zip(&attrs).zip(&resources) {
-            let at = batch.attrs.len() as u32;
-            batch.attrs.extend(resource.iter().map(Vec::as_slice));
-            batch.resources.push(ResourceIn { attrs: at..batch.attrs.len() as u32, ..ResourceIn::default() });
-            let start = batch.attrs.len() as u32;
-            batch.attrs.extend(attrs.iter().map(Vec::as_slice));
-            let time = |us: i64| EPOCH_US.checked_add_signed(us).unwrap() * 1_000;
-            batch.spans.push(SpanIn {
+            .map(|spec| Made {
                 trace: TraceId([spec.trace; 16]),
-                id: SpanId(spec.id.to_be_bytes()),
-                parent: (spec.parent > 0).then(|| SpanId(spec.parent.to_be_bytes())),
-                name: spec.name.as_bytes(),
+                id: spec.id,
+                parent: spec.parent,
+                name: &spec.name,
                 kind: 1,
                 start_ns: time(spec.start_us),
                 end_ns: time(spec.end_us),
-                attrs: start..batch.attrs.len() as u32,
-                events: 0..0,
-                links: 0..0,
-                resource: batch.resources.len() as u32 - 1,
-                scope: 0,
-                status_code: 0,
-                status_message: b"",
-                trace_state: b"",
-                flags: 257,
-                dropped: [spec.dropped, 0, 0],
-            });
-        }
-        batch.records =
-            self.records.iter().map(|record| Record::from_json(record.to_string().as_bytes()).unwrap()).collect();
-        store.ingest(&batch, 1);
+                dropped: spec.dropped,
+                resource: [("service.name", spec.service)]
+                    .into_iter()
+                    .chain(self.host.map(|host| ("host.name", host)))
+                    .collect(),
+                attrs: spec.attrs.iter().map(|(key, value)| (&**key, &**value)).collect(),
+            })
+            .collect();
+        let records = self.records.iter().map(|record| Record::from_json(record.to_string().as_bytes()).unwrap());
+        with_batch(&made, |batch| store.ingest(&Batch { records: records.collect(), ..batch }, 1));
     }
 
     /// What every check says.

@@ -33,7 +33,11 @@ mod tree;
 mod worker;
 
 use std::fmt;
+use std::sync::Arc;
 
+use hashbrown::HashSet;
+
+use crate::lifecycle::account::{chunk, chunk_of, entry};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::request::RequestView;
@@ -303,8 +307,39 @@ pub static ALL: [Check; COUNT] = [
 /// What every check says of one request: a byte each, and the findings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answers {
-    answers: [Answer; COUNT],
+    answers: Arc<[Answer; COUNT]>,
     findings: Box<[Finding]>,
+}
+
+/// Answers kept once for all the requests that have them alike: nearly all of a kind do.
+#[derive(Default)]
+pub struct Alike(HashSet<Arc<[Answer; COUNT]>>);
+
+impl Alike {
+    /// Kinds that are kept at most; the answers of further ones stay their own.
+    const MOST: usize = 1024;
+
+    /// Makes these answers the ones that are kept.
+    pub fn share(&mut self, answers: &mut Answers) {
+        if self.0.len() >= Self::MOST {
+            self.0.retain(|kept| Arc::strong_count(kept) > 1);
+        }
+        if let Some(kept) = self.0.get(&answers.answers) {
+            answers.answers = Arc::clone(kept);
+        } else if self.0.len() < Self::MOST {
+            self.0.insert(Arc::clone(&answers.answers));
+        }
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.0 = HashSet::new();
+    }
+
+    /// The bytes it takes, for accounting.
+    pub fn memory(&self) -> usize {
+        self.0.len() * (chunk_of::<Answer>(COUNT + 16) + entry::<Arc<[Answer; COUNT]>>())
+    }
 }
 
 impl Answers {
@@ -315,7 +350,7 @@ impl Answers {
 
     /// Every check with its answer, in the order of the catalogue.
     pub fn iter(&self) -> impl Iterator<Item = (CheckId, Answer)> {
-        CheckId::all().zip(self.answers)
+        CheckId::all().zip(*self.answers)
     }
 
     /// What was found: violations and notes, in the order of the catalogue.
@@ -333,9 +368,10 @@ impl Answers {
         self.findings.iter().map(|finding| finding.level).filter(|level| *level > Level::Note).max()
     }
 
-    /// The bytes it takes beside its own size, for accounting.
+    /// The bytes it takes beside its own size and what it shares, for accounting.
     pub fn heap_size(&self) -> usize {
-        self.findings.iter().map(|finding| size_of::<Finding>() + finding.message.len()).sum()
+        chunk_of::<Finding>(self.findings.len())
+            + self.findings.iter().map(|finding| chunk(finding.message.len())).sum::<usize>()
     }
 }
 
@@ -357,7 +393,7 @@ pub fn unasked(facts: &Facts) -> Answers {
         span: None,
         message: message.into(),
     };
-    Answers { answers, findings: [note].into() }
+    Answers { answers: Arc::new(answers), findings: [note].into() }
 }
 
 /// A request as a sentence begins with it: by its id, else by this trace.
@@ -384,13 +420,11 @@ pub fn answer(view: &RequestView<'_>, around: &dyn Surroundings, moment: Moment)
             asked.answer()
         };
     }
-    Answers { answers, findings: findings.into() }
+    Answers { answers: Arc::new(answers), findings: findings.into() }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
     #[test]

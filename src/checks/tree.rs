@@ -192,10 +192,8 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let kv = case.dispatches().all(|span| matches!(span.text(Field::DispatchRoute), "" | "kv"));
     // A dispatch and three spans of the worker; with KV routing a queue and a selection before them.
     let per_leg = if kv { 6 } else { 4 };
-    let worker_spans = |leg: Span<'_>| {
-        case.lifecycle()
-            .any(|span| span.view.stage.is_worker_side() && case.way(span, |above| above.at == leg.at) == Way::There)
-    };
+    let worker_spans =
+        |leg: Span<'_>| case.lifecycle().any(|span| span.view.stage.is_worker_side() && case.is_below(span, leg));
     if let Some(silent) = case.dispatches().find(|leg| !worker_spans(*leg)) {
         let exports = silent.destination().is_some_and(|worker| case.around.exports(worker.id));
         if !exports {

@@ -4,7 +4,6 @@
 
 use compact_str::CompactString;
 
-use super::batch::{Sign, SignKind};
 use super::body::Unread;
 use super::catalogue::Field;
 use super::facts::{Facts, Marks, Preprocessing, State, Stream};
@@ -13,6 +12,7 @@ use super::packed::Value;
 use super::record::{Record, RecordBody};
 use super::request::{SpanView, Up};
 use super::stage::{Layout, Mode, Origin, Outcome, Stage};
+pub use super::told::Told;
 
 /// A time further than this from the request's start is taken for a fault of a clock, nanoseconds (a day).
 const FAR_NS: u64 = 86_400_000_000_000;
@@ -31,55 +31,6 @@ pub struct Input<'a> {
     pub lost: bool,
     /// Marks that only the store can know.
     pub marks: Marks,
-}
-
-/// What a frontend's logs have told of a request.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
-    /// When `request received` was written, Unix nanoseconds.
-    pub received_ns: Option<u64>,
-    /// When `request completed` was written, Unix nanoseconds.
-    pub completed_ns: Option<u64>,
-    /// The model asked for.
-    pub model: CompactString,
-    /// `chat_completions`, `completions`, …
-    pub endpoint: CompactString,
-    /// Whether a stream was asked for.
-    pub streaming: Option<bool>,
-}
-
-impl Told {
-    /// Takes in one log.
-    pub fn hear(&mut self, sign: &Sign) {
-        let moment = match sign.kind {
-            SignKind::Received => &mut self.received_ns,
-            SignKind::Completed { .. } => &mut self.completed_ns,
-        };
-        *moment = Some(moment.map_or(sign.time_ns, |known| known.min(sign.time_ns)));
-        self.merge(Self {
-            model: sign.model.clone(),
-            endpoint: sign.endpoint.clone(),
-            streaming: sign.streaming,
-            ..Self::default()
-        });
-    }
-
-    /// Takes over what the other knows and this does not.
-    pub fn merge(&mut self, other: Self) {
-        self.received_ns = self.received_ns.or(other.received_ns);
-        self.completed_ns = self.completed_ns.or(other.completed_ns);
-        self.streaming = self.streaming.or(other.streaming);
-        for (mine, others) in [(&mut self.model, other.model), (&mut self.endpoint, other.endpoint)] {
-            if mine.is_empty() {
-                *mine = others;
-            }
-        }
-    }
-
-    /// Whether anything was told.
-    pub fn any(&self) -> bool {
-        self.received_ns.is_some() || self.completed_ns.is_some()
-    }
 }
 
 /// The facts of a request.

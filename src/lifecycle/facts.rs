@@ -8,6 +8,7 @@ use compact_str::CompactString;
 
 use super::account::{chunk, chunk_of};
 use super::ids::{SpanId, TraceId, Worker};
+pub use super::marks::Marks;
 use super::stage::{Layout, Mode, Origin, Outcome, Phase};
 
 /// The digest of one request.
@@ -92,7 +93,7 @@ pub enum State {
 }
 
 /// One leg: the way to one worker for one phase, in one attempt.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Leg {
     /// What it serves.
     pub phase: Phase,
@@ -125,7 +126,7 @@ impl Leg {
 }
 
 /// A wait in the router's queue (`router.queue`, or inferred from `kv_router.schedule`).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Queue {
     /// The span, for drill-down.
     pub span: SpanId,
@@ -152,7 +153,7 @@ pub struct Queue {
 }
 
 /// A router's choice (`router.selection`, or a `router_selection` record).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Selection {
     /// The span, for drill-down; `None` when it comes from a record.
     pub span: Option<SpanId>,
@@ -203,7 +204,7 @@ pub struct Choice {
 
 /// An attempt to hand the leg to a worker (`request.dispatch` and the route span below it; in the base layout the route
 /// span alone).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Dispatch {
     /// The span, for drill-down.
     pub span: SpanId,
@@ -247,7 +248,7 @@ impl Dispatch {
 }
 
 /// A worker's admission (`worker.admission`).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Admission {
     /// The span, for drill-down.
     pub span: SpanId,
@@ -260,7 +261,7 @@ pub struct Admission {
 }
 
 /// The frontend's stream (`response.streaming`).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Stream {
     /// The span, for drill-down.
     pub span: SpanId,
@@ -285,70 +286,6 @@ pub struct Preprocessing {
     pub checkpoint: CompactString,
     /// Its outcome; empty when not recorded.
     pub outcome: CompactString,
-}
-
-/// What is odd about a request; each is a bit.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Hash)]
-pub struct Marks(pub u16);
-
-impl Marks {
-    /// A parent that is named and has not arrived.
-    pub const MISSING_PARENT: Self = Self(1);
-    /// A cycle or a span that is its own parent.
-    pub const CYCLE: Self = Self(2);
-    /// Joined from several traces by request id alone.
-    pub const INFERRED_JOIN: Self = Self(4);
-    /// Another live request carries the same public id.
-    pub const SHARED_ID: Self = Self(8);
-    /// A span that ends before it starts.
-    pub const END_BEFORE_START: Self = Self(16);
-    /// A time of zero, or far from all the others.
-    pub const BAD_TIME: Self = Self(32);
-    /// A child of another process starts before its parent.
-    pub const SKEW: Self = Self(64);
-    /// The sender dropped attributes, events or links.
-    pub const DROPPED: Self = Self(128);
-    /// A payload record that is incomplete.
-    pub const INCOMPLETE_PAYLOAD: Self = Self(256);
-    /// The trace holds more than one request.
-    pub const SHARED_TRACE: Self = Self(512);
-    /// It has more spans than its facts are read from: what they say is true of a part of it.
-    pub const CUT_SHORT: Self = Self(1024);
-
-    /// Every mark with its sign, one column wide, and its word; for screens and reports.
-    pub const ALL: [(Self, char, &'static str); 11] = [
-        (Self::MISSING_PARENT, '⌃', "missing parent"),
-        (Self::CYCLE, '↺', "cycle"),
-        (Self::INFERRED_JOIN, '⋈', "joined by request id"),
-        (Self::SHARED_ID, '=', "id shared by two requests"),
-        (Self::END_BEFORE_START, '⇤', "end before start"),
-        (Self::BAD_TIME, '◔', "unlikely time"),
-        (Self::SKEW, '±', "clock skew"),
-        (Self::DROPPED, '⊘', "dropped by the sender"),
-        (Self::INCOMPLETE_PAYLOAD, '½', "incomplete payload"),
-        (Self::SHARED_TRACE, '∪', "trace shared by several requests"),
-        (Self::CUT_SHORT, '≫', "too large to be read whole"),
-    ];
-
-    /// Sets a mark.
-    pub fn set(&mut self, mark: Self) {
-        self.0 |= mark.0;
-    }
-
-    /// Whether a mark is set.
-    pub fn has(self, mark: Self) -> bool {
-        self.0 & mark.0 != 0
-    }
-
-    /// The signs and words of the marks set.
-    pub fn set_ones(self) -> impl Iterator<Item = (char, &'static str)> {
-        Self::ALL.into_iter().filter(move |(mark, ..)| self.has(*mark)).map(|(_, sign, word)| (sign, word))
-    }
-
-    /// The words of the marks set.
-    pub fn words(self) -> impl Iterator<Item = &'static str> {
-        self.set_ones().map(|(_, word)| word)
-    }
 }
 
 impl Facts {

@@ -11,8 +11,12 @@ pub mod context;
 pub mod facts;
 pub mod ids;
 mod legs;
+#[cfg(test)]
+pub mod made;
+mod marks;
 pub mod packed;
 pub mod record;
 pub mod request;
 pub mod stage;
 pub mod text;
+mod told;

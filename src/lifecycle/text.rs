@@ -25,12 +25,26 @@ fn plain(byte: u8) -> bool {
     (0x20..0x7f).contains(&byte)
 }
 
+/// Controls, and what is not seen and yet changes the direction of text (Unicode's `Bidi_Control`), breaks lines or is no
+/// character at all.
 fn is_hostile(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' => false,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' => true,
         _ => c.is_control(),
     }
+}
+
+/// A text as part of a line of ours: scrubbed, and without the line breaks and tabs that [`scrub`] keeps. Whoever reads
+/// our lines one by one, such as a CI that obeys some of them, reads none that others began.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    let breaks = |c: char| matches!(c, '\t' | '\n' | '\r');
+    if text.bytes().all(plain) {
+        return Cow::Borrowed(text);
+    }
+    let clean = scrub(text.as_bytes());
+    if clean.contains(breaks) { Cow::Owned(clean.replace(breaks, " ")) } else { Cow::Owned(clean.into_owned()) }
 }
 
 #[cfg(test)]
@@ -42,6 +56,11 @@ mod tests {
         assert_eq!(scrub(b"a\x1b[31mb\x07\x7f"), "a\u{fffd}[31mb\u{fffd}\u{fffd}");
         assert_eq!(scrub("a\u{9b}31m\u{202e}x".as_bytes()), "a\u{fffd}31m\u{fffd}x");
         assert_eq!(scrub(b"ab\xffcd"), "ab\u{fffd}cd");
+        for hidden in "\u{61c}\u{200f}\u{2028}\u{2066}\u{fff9}\u{ffff}".chars() {
+            assert_eq!(scrub(hidden.to_string().as_bytes()), "\u{fffd}");
+        }
+        assert_eq!(one_line("a\r\n::error::b\tc\u{1b}"), "a  ::error::b c\u{fffd}");
+        assert!(matches!(one_line("plain"), Cow::Borrowed("plain")));
         for kept in ["tab\tline\n", "推理服务 👩‍🔬 é", ""] {
             assert!(matches!(scrub(kept.as_bytes()), Cow::Borrowed(text) if text == kept));
             assert!(is_clean(kept.as_bytes()));

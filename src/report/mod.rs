@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod export;
+mod lines;
 mod markdown;
 mod people;
 mod sections;
@@ -47,6 +48,86 @@ pub struct InputSection {
     pub metric_points: u64,
     /// Texts in which control characters or invalid UTF-8 were replaced.
     pub texts_cleaned: u64,
+    /// What was recorded on the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingSection>,
+    /// What was passed on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forwarding: Option<ForwardingSection>,
+}
+
+/// What was passed on to another endpoint; exports are counted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ForwardingSection {
+    /// The endpoint.
+    pub target: String,
+    /// Taken there.
+    pub forwarded: u64,
+    /// Times that one was sent again.
+    pub retried: u64,
+    /// Without room in the queue, or given up.
+    pub dropped: u64,
+    /// Refused there for good.
+    pub refused: u64,
+    /// Spans and records refused there within exports that were taken.
+    pub rejected: u64,
+    /// Of metrics in JSON, which cannot be passed on.
+    pub left_out: u64,
+    /// Still waiting at the end.
+    pub waiting: u64,
+    /// What was wrong last.
+    pub trouble: Option<String>,
+}
+
+impl std::fmt::Display for ForwardingSection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { target, forwarded, retried, dropped, refused, rejected, left_out, waiting, trouble } = self;
+        write!(f, "{forwarded} exports to {target}, {retried} sent again")?;
+        for (count, what) in [
+            (waiting, "not sent at the end"),
+            (dropped, "dropped"),
+            (refused, "refused there"),
+            (rejected, "spans or records rejected there"),
+            (left_out, "of metrics in JSON left out"),
+        ] {
+            if *count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+        }
+        trouble.as_ref().map_or(Ok(()), |why| write!(f, "; last trouble: {why}"))
+    }
+}
+
+/// A recording of what was received.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RecordingSection {
+    /// The file.
+    pub file: String,
+    /// Export requests written.
+    pub requests: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Export requests that were not recorded: the disk could not keep up, or the recording had ended.
+    pub lost: u64,
+    /// Exports of metrics, which are not recorded.
+    pub metrics: u64,
+    /// Values nested too deeply, recorded as a note.
+    pub too_deep: u64,
+    /// Why it ended early.
+    pub ended: Option<String>,
+}
+
+impl std::fmt::Display for RecordingSection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, requests, bytes, lost, metrics, too_deep, ended } = self;
+        write!(f, "{requests} exports, {}, in {file}", crate::view::format::bytes(*bytes))?;
+        for (count, what) in [(lost, "not recorded"), (metrics, "of metrics left out"), (too_deep, "deep values cut")] {
+            if *count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+        }
+        ended.as_ref().map_or(Ok(()), |why| write!(f, "; STOPPED: {why}"))
+    }
 }
 
 /// Traces held.

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Write};
 
 use super::Report;
+use super::lines::Lines;
 use super::sections::{AttemptsSection, ChoicesSection, Quantiles, WaitsSection};
 
 /// Sessions listed.
@@ -10,6 +11,7 @@ const SESSIONS: usize = 20;
 
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let f = &mut Lines(f);
         let Self { traces, spans, requests, records, input, .. } = self;
         if let Some(filter) = &self.filter {
             writeln!(f, "filter       {filter}")?;
@@ -175,6 +177,8 @@ impl Display for Report {
             input.texts_cleaned
         )?;
         input.problems.iter().try_for_each(|problem| writeln!(f, "             {problem}"))?;
+        input.forwarding.iter().try_for_each(|forwarding| writeln!(f, "forwarded    {forwarding}"))?;
+        input.recording.iter().try_for_each(|recording| writeln!(f, "recorded     {recording}"))?;
         writeln!(f, "~ inferred from other spans   ® told by trace records")
     }
 }
@@ -200,7 +204,7 @@ fn quantiles<T>(values: &Quantiles<T>, show: impl Fn(&T) -> String) -> String {
     format!("p50 {} p90 {} p99 {} max {}", show(&values.p50), show(&values.p90), show(&values.p99), show(&values.max))
 }
 
-fn waits(f: &mut fmt::Formatter<'_>, label: &str, waits: &WaitsSection) -> fmt::Result {
+fn waits(f: &mut Lines<'_, '_>, label: &str, waits: &WaitsSection) -> fmt::Result {
     if waits.spans == 0 {
         return Ok(());
     }
@@ -216,7 +220,7 @@ fn waits(f: &mut fmt::Formatter<'_>, label: &str, waits: &WaitsSection) -> fmt::
     )
 }
 
-fn choices(f: &mut fmt::Formatter<'_>, label: &str, choices: &ChoicesSection) -> fmt::Result {
+fn choices(f: &mut Lines<'_, '_>, label: &str, choices: &ChoicesSection) -> fmt::Result {
     if choices.spans == 0 {
         return Ok(());
     }
@@ -238,7 +242,7 @@ fn choices(f: &mut fmt::Formatter<'_>, label: &str, choices: &ChoicesSection) ->
     Ok(())
 }
 
-fn attempts(f: &mut fmt::Formatter<'_>, label: &str, attempts: &AttemptsSection) -> fmt::Result {
+fn attempts(f: &mut Lines<'_, '_>, label: &str, attempts: &AttemptsSection) -> fmt::Result {
     if attempts.spans == 0 {
         return Ok(());
     }

@@ -7,18 +7,22 @@ use parking_lot::FairMutex;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
+use super::onward::Onward;
 use super::{Ended, clock, files, now, now_ns, runtime, stores};
 use crate::cli;
-use crate::pipeline;
+use crate::pipeline::{self, Clock};
+use crate::report::InputSection;
 use crate::settings;
 use crate::source::intake::{Bounds, Intake, channel};
 use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::{self, Bound, Clients, Endpoint};
 use crate::source::remote::{self, Until};
+use crate::source::replay::Play;
 use crate::store::Store;
-use crate::tui::theme::{Depth, Signs, Themes};
+use crate::tap::Alarm;
 use crate::tui::{self, RunArgs, Setup, Shared};
 use crate::view::header::{Guard, Listener, Vitals};
+use crate::view::link::TraceUrl;
 
 /// Runs the dashboard on files, or on what arrives.
 pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
@@ -35,15 +39,27 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     } else {
         None
     };
-    let stage = Stage::new(&args.keep, &args.look, bound.as_ref())?;
+    let trace_url = settings::trace_url(&args.look, from.as_ref())?;
+    if bound.is_none() {
+        Onward::refuse_without_listening(&args.onward, "without files, reqtop listens")?;
+    }
+    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward, Time::Wall)?.linking(trace_url);
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
     stage.read(args.files, args.follow)?;
     if let Some(from) = from {
         stage.read_store(from)?;
     }
-    let ended = stage.show()?;
+    let (ended, leaving) = stage.show();
     drop(serving);
-    Ok(ended)
+    leaving.end(ended)
+}
+
+/// By which clock arrivals are counted and screens drawn.
+pub(super) enum Time {
+    /// The wall's.
+    Wall,
+    /// A replay's, which stands still while the screen does.
+    Played(Arc<Play>),
 }
 
 /// The store with its writer, before it has sources and a screen.
@@ -51,7 +67,10 @@ pub(super) struct Stage {
     shared: Arc<Shared>,
     notices: Notices,
     intake: Intake,
+    onward: Arc<Onward>,
     setup: Setup,
+    trace_url: Option<TraceUrl>,
+    clock: Clock,
 }
 
 /// An endpoint at work; dropped, it closes within a second.
@@ -80,11 +99,14 @@ impl Drop for Serving {
 }
 
 impl Stage {
-    pub(super) fn new(keep: &cli::Keep, look: &cli::Look, bound: Option<&Bound>) -> Result<Self, String> {
-        let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
-        let depth = Depth::of(|name| std::env::var(name).ok());
-        let themes = Themes::new(settings::themes_folder(), depth, signs);
-        let theme = themes.find(look.theme.as_deref().unwrap_or("terminal"))?;
+    pub(super) fn new(
+        keep: &cli::Keep,
+        look: &cli::Look,
+        bound: Option<&Bound>,
+        onward: &cli::Onward,
+        time: Time,
+    ) -> Result<Self, String> {
+        let setup = settings::setup(look, |name| std::env::var(name).ok())?;
         let listeners = bound.map_or_else(Vec::new, |bound| {
             let of =
                 |protocol, addresses: Vec<_>| addresses.into_iter().map(move |address| Listener { protocol, address });
@@ -96,8 +118,27 @@ impl Stage {
         let vitals = Vitals { listeners, guard, notices: cautions.clone(), ..Vitals::default() };
         let shared = Arc::new(Shared::new(Arc::clone(&store), vitals));
         let (intake, outlet) = channel(Bounds::default());
+        let bell = Arc::downgrade(&shared);
+        let alarm = move |words: &str| {
+            if let Some(shared) = bell.upgrade() {
+                shared.report(|vitals| vitals.notices.push(words.to_owned()));
+            }
+        };
+        let own = bound.map_or_else(Vec::new, |bound| [bound.grpc(), bound.http()].concat());
+        let alarm: Alarm = Arc::new(alarm);
+        let (onward, taps) = Onward::start(onward, &own, &alarm)?;
+        let watched = Arc::clone(&onward);
+        shared.watch(move || watched.ways());
+        let clock = match time {
+            Time::Wall => clock(),
+            Time::Played(play) => {
+                let held = Arc::clone(&play);
+                shared.on_hold(move |is_held| held.hold(is_held));
+                Arc::new(move || play.now_ns())
+            }
+        };
         let bell = Arc::clone(&shared);
-        pipeline::start(outlet, store, clock(), move || bell.changed())
+        pipeline::start_with(outlet, store, Arc::clone(&clock), taps, move || bell.changed())
             .map_err(|error| format!("cannot start the store's thread: {error}"))?;
         let bell = Arc::downgrade(&shared);
         let notices = Notices::default();
@@ -115,7 +156,22 @@ impl Stage {
                 });
             }
         });
-        Ok(Self { shared, notices, intake, setup: Setup { themes, theme } })
+        Ok(Self { shared, notices, intake, onward, setup, trace_url: None, clock })
+    }
+
+    /// With links to traces in their store.
+    pub(super) fn linking(self, trace_url: Option<TraceUrl>) -> Self {
+        Self { trace_url, ..self }
+    }
+
+    /// The way in for another source.
+    pub(super) fn intake(&self) -> Intake {
+        self.intake.clone()
+    }
+
+    /// What sources tell the screen through.
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Serves an endpoint that is bound.
@@ -153,11 +209,28 @@ impl Stage {
             .map_err(|error| format!("cannot start the reading thread: {error}"))
     }
 
-    /// Shows the screen until it ends.
-    pub(super) fn show(self) -> Result<Ended, String> {
-        let args = RunArgs { shared: self.shared, setup: self.setup, clock: &now_ns };
-        let reason = tui::run(args).map_err(|error| error.to_string())?;
-        Ok(Ended { output: String::new(), notes: Vec::new(), status: reason.status() })
+    /// Shows the screen until it ends. What is on its way out then is [`Leaving`]'s to wait for.
+    pub(super) fn show(self) -> (Result<Ended, String>, Leaving) {
+        let Self { shared, intake, onward, setup, trace_url, clock, .. } = self;
+        let ended = tui::run(RunArgs { shared, setup, trace_url, clock: &*clock }).map_err(|error| error.to_string());
+        let ended = ended.map(|reason| Ended { output: String::new(), notes: Vec::new(), status: reason.status() });
+        (ended, Leaving { intake, onward })
+    }
+}
+
+/// What is left when the screen has ended.
+pub(super) struct Leaving {
+    intake: Intake,
+    onward: Arc<Onward>,
+}
+
+impl Leaving {
+    /// Lets what is on its way out get there, once the sources are gone, and tells what it came to.
+    pub(super) fn end(self, ended: Result<Ended, String>) -> Result<Ended, String> {
+        let Self { intake, onward } = self;
+        drop(intake);
+        let notes = onward.finish(&mut InputSection::default());
+        ended.map(|ended| Ended { notes: [ended.notes, notes].concat(), ..ended })
     }
 }
 

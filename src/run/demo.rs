@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use tokio::sync::oneshot;
 
-use super::dashboard::Stage;
+use super::dashboard::{Stage, Time};
+use super::onward::Onward;
 use super::{Ended, now, now_ns, runtime};
 use crate::cli;
 use crate::demo;
@@ -18,6 +19,7 @@ pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
     let guard = &args.listen.guard;
     let bearer = settings::token(guard)?.map(|token| token.reveal());
     if let Some(url) = args.export {
+        Onward::refuse_without_listening(&args.onward, "leave --export out")?;
         return export(&settings, demo::Target { url, bearer });
     }
     if guard.tls_cert.is_some() || guard.tls_client_ca.is_some() {
@@ -31,7 +33,8 @@ pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
     let bound =
         Endpoint::bind(settings::endpoint(&args.listen, settings::ANY, now())?).map_err(|error| error.to_string())?;
     let address = bound.grpc().first().copied().ok_or("no gRPC address is bound")?;
-    let stage = Stage::new(&args.keep, &args.look, Some(&bound))?;
+    let stage = Stage::new(&args.keep, &args.look, Some(&bound), &args.onward, Time::Wall)?
+        .linking(settings::trace_url(&args.look, None)?);
     let serving = stage.serve(bound)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let target = demo::Target { url: format!("http://{address}"), bearer };
@@ -43,13 +46,13 @@ pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
             demo::run(&settings, target, now_ns(), ended).await
         })
     });
-    let ended = stage.show();
+    let (ended, leaving) = stage.show();
     drop(stop);
     if let Some(sending) = sending {
         sending.abort();
     }
     drop(serving);
-    ended
+    leaving.end(ended)
 }
 
 /// Sends elsewhere, until the duration is over or a signal comes, and tells what was sent.

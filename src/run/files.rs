@@ -23,36 +23,39 @@ const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// After how many bytes taken in the store is brought up to date.
 const REFRESH_BYTES: usize = 8 << 20;
 
-fn inputs(paths: &[PathBuf]) -> Vec<Input> {
+pub(super) fn inputs(paths: &[PathBuf]) -> Vec<Input> {
     paths.iter().map(|path| Input::from(path.as_path())).collect()
 }
 
-/// Reads files straight into a store.
+/// Reads files straight into a store; tells when the last request of a recording among them arrived.
 ///
 /// # Errors
 /// None of the files could be read at all.
-pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<InputSection, String> {
-    let mut sink = Straight { store, input: InputSection::default(), taken: 0 };
+pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<(InputSection, Option<u64>), String> {
+    let mut sink = Straight { store, input: InputSection::default(), taken: 0, arrived_ns: None };
     let summary = file::read(&inputs(paths), Limits::default(), &mut sink);
-    let Straight { mut input, .. } = sink;
+    let Straight { mut input, arrived_ns, .. } = sink;
     input.files = paths.len() as u64 - summary.unreadable;
     input.bad_lines = summary.bad;
     if !paths.is_empty() && input.files == 0 {
         return Err(input.problems.join("; "));
     }
-    Ok(input)
+    Ok((input, arrived_ns))
 }
 
 struct Straight<'a> {
     store: &'a mut Store,
     input: InputSection,
     taken: usize,
+    /// When the last payload of a recording arrived.
+    arrived_ns: Option<u64>,
 }
 
 impl Sink for Straight<'_> {
     fn payload(&mut self, mut payload: Payload) -> Result<Receipt, Refusal> {
         self.taken += payload.size();
-        let now_ns = now_ns();
+        self.arrived_ns = self.arrived_ns.max(payload.arrived_ns);
+        let now_ns = payload.arrived_ns.unwrap_or_else(now_ns);
         let receipt = take_in(self.store, &mut payload, now_ns)?;
         if self.taken >= REFRESH_BYTES {
             self.taken = 0;
@@ -140,8 +143,9 @@ impl Sink for Beside<'_> {
     }
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        let (doing, name) = ("reading".into(), self.name.clone());
         let done = Done::Bytes { read: progress.bytes, total: progress.total.unwrap_or(0) };
-        let loading = Loading { name: self.name.clone(), done };
+        let loading = Loading { doing, name, done };
         self.shared.report(|vitals| vitals.loading = Some(loading));
         ControlFlow::Continue(())
     }

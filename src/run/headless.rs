@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::FairMutex;
 
+use super::onward::Onward;
 use super::{Ended, clock, files, now, now_ns, runtime, say, stores};
 use crate::checks::load::{LoadList, aiperf, ledger};
 use crate::cli;
@@ -19,6 +20,7 @@ use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::Endpoint;
 use crate::source::remote::Until;
 use crate::store::Store;
+use crate::tap::Alarm;
 
 /// How often a wait for `--requests` looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -121,6 +123,9 @@ fn gather(
     print: impl FnOnce(&mut Store, InputSection, Option<&Query>, Vec<String>) -> Ended,
 ) -> Result<Ended, String> {
     let filter = settings::filter(args.filter.as_deref())?;
+    if !args.listen {
+        Onward::refuse_without_listening(&args.onward, "add --listen")?;
+    }
     let bound = match args.listen {
         true => {
             let endpoint = settings::endpoint(&args.endpoint, settings::USUAL, now())?;
@@ -130,22 +135,27 @@ fn gather(
     };
     let mut store = Store::new(settings::limits(&args.keep));
     let from = settings::store(&args.from, Until::Now, now_ns())?;
-    let mut input = files::into_store(&args.files, &mut store)?;
+    let (mut input, arrived_ns) = files::into_store(&args.files, &mut store)?;
     if let Some(from) = &from {
         stores::into_store(from, &mut store, &mut input)?;
     }
     let mut notes = Vec::new();
+    // What is read from recordings alone stands as it did when the last of it arrived.
+    let mut end_ns = arrived_ns.filter(|_| from.is_none()).unwrap_or_else(now_ns);
     if let Some(bound) = bound {
         let addresses = |addresses: Vec<std::net::SocketAddr>| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
+        let own = [bound.grpc(), bound.http()].concat();
+        let alarm: Alarm = Arc::new(say);
+        let (onward, taps) = Onward::start(&args.onward, &own, &alarm)?;
         let cautions = bound.cautions();
         // On standard error and at once: whoever starts the sender waits for it.
         say(&format!("listening: grpc {}; http {}", addresses(bound.grpc()), addresses(bound.http())));
         cautions.iter().for_each(|caution| say(&format!("caution: {caution}")));
         let shared = Arc::new(FairMutex::new(store));
         let (intake, outlet) = channel(Bounds::default());
-        let writer = pipeline::start(outlet, Arc::clone(&shared), clock(), || {})
+        let writer = pipeline::start_with(outlet, Arc::clone(&shared), clock(), taps, || {})
             .map_err(|error| format!("cannot start the store's thread: {error}"))?;
         let notices = Notices::default();
         let until = listen_until(args.time, args.requests, Arc::clone(&shared));
@@ -153,7 +163,9 @@ fn gather(
             .block_on(bound.serve(intake, notices.clone(), until))
             .map_err(|error| format!("the endpoint ended: {error}"))?;
         writer.join().map_err(|_| "the store's thread ended early")?;
+        notes.extend(onward.finish(&mut input));
         store = Arc::into_inner(shared).ok_or("the store is still in use")?.into_inner();
+        end_ns = now_ns();
         for noted in notices.list() {
             if noted.notice.is_refusal() {
                 input.requests_refused += noted.count;
@@ -163,7 +175,7 @@ fn gather(
             notes.push(format!("{} × {}: {}", noted.count, noted.notice.label(), noted.latest));
         }
     }
-    store.finish(now_ns());
+    store.finish(end_ns);
     Ok(print(&mut store, input, filter.as_ref(), notes))
 }
 

@@ -3,7 +3,10 @@
 use std::fmt::Write;
 
 use super::Ended;
+use crate::cli;
 use crate::settings;
+use crate::tui::action::ACTIONS;
+use crate::tui::keymap;
 use crate::tui::theme::{Depth, Signs, Themes};
 
 /// The themes: name, source, what each says of itself, and what is odd about it.
@@ -22,4 +25,86 @@ pub(super) fn themes() -> Ended {
         let _ = writeln!(output, "\nown themes: *.toml in {}", folder.display());
     }
     Ended { output, notes: Vec::new(), status: 0 }
+}
+
+/// The settings as they hold, or the default file.
+pub(super) fn config(config: cli::Config) -> Ended {
+    let output = if config.default { settings::default_file() } else { config.shown };
+    Ended { output, notes: Vec::new(), status: 0 }
+}
+
+/// Every action with its usual keys.
+pub(super) fn keys(keys: &cli::Keys) -> Ended {
+    let mut output = String::new();
+    match keys.format {
+        cli::KeysFormat::Markdown => output = keymap::markdown(),
+        cli::KeysFormat::Text => {
+            for row in ACTIONS {
+                let places: Vec<String> = row.places.iter().map(|place| place.id()).collect();
+                let _ = writeln!(output, "{:18} {:18} {}", row.id, row.keys.join(" "), row.doc);
+                let _ = writeln!(output, "{:37} at {}", "", places.join(", "));
+            }
+        }
+    }
+    Ended { output, notes: Vec::new(), status: 0 }
+}
+
+/// What a shell needs to complete words, made from the flags.
+pub(super) fn completions(completions: &cli::Completions) -> Ended {
+    let mut output = Vec::new();
+    clap_complete::generate(completions.shell, &mut cli::command(), "reqtop", &mut output);
+    Ended { output: String::from_utf8_lossy(&output).into_owned(), notes: Vec::new(), status: 0 }
+}
+
+/// The manual, made from the flags: the first page, or all of them into a folder.
+pub(super) fn man(man: &cli::Man) -> Result<Ended, String> {
+    let command = cli::command().disable_help_subcommand(true);
+    let Some(folder) = &man.dir else {
+        let mut output = Vec::new();
+        clap_mangen::Man::new(command).render(&mut output).map_err(|error| error.to_string())?;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        return Ok(Ended { output, notes: Vec::new(), status: 0 });
+    };
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(command, folder))
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(Ended { output: String::new(), notes: Vec::new(), status: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn completions_and_manual_know_every_command_and_option() {
+        let command = cli::command();
+        let commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let options: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+        assert!(commands.len() >= 10 && options.len() > 10);
+        for shell in clap_complete::Shell::value_variants() {
+            let text = completions(&cli::Completions { shell: *shell }).output;
+            for word in commands.iter().chain(&options) {
+                assert!(text.contains(word), "{shell} does not complete {word}");
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        man(&cli::Man { dir: Some(folder.path().join("man")) }).unwrap();
+        let page = |name: &str| {
+            std::fs::read_to_string(folder.path().join("man").join(name)).unwrap_or_else(|_| panic!("{name}"))
+        };
+        let first = man(&cli::Man { dir: None }).unwrap().output;
+        // Dashes are escaped in pages.
+        let plain = |page: &str| page.replace('\\', "");
+        assert!(page("reqtop.1").contains(".SH OPTIONS"));
+        for option in options {
+            assert!(plain(&first).contains(&format!("--{option}")), "no --{option} in\n{first}");
+        }
+        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let page = plain(&page(&format!("reqtop-{}.1", command.get_name())));
+            for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+                assert!(page.contains(&format!("--{option}")), "{}: {option}", command.get_name());
+            }
+        }
+    }
 }

@@ -111,8 +111,11 @@ impl Sink for Beside<'_> {
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
         let Progress { done_ns, of_ns, .. } = progress;
-        let loading =
-            (done_ns < of_ns).then(|| Loading { name: self.name.clone(), done: Done::Time { done_ns, of_ns } });
+        let loading = (done_ns < of_ns).then(|| Loading {
+            doing: "reading".into(),
+            name: self.name.clone(),
+            done: Done::Time { done_ns, of_ns },
+        });
         self.shared.report(|vitals| {
             if vitals.loading != loading {
                 vitals.loading = loading;

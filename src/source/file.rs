@@ -61,13 +61,15 @@ impl fmt::Display for Input {
 pub struct Limits {
     /// The longest line, document or message, in bytes after inflating.
     pub piece: usize,
+    /// Small texts are joined into payloads of about this many bytes of protobuf; 0 leaves each by itself.
+    pub joined: usize,
 }
 
 impl Default for Limits {
-    /// 256 MiB: ten times what the Collector's file exporter writes on one line (field case B67), and little enough to
+    /// 256 MiB a piece: ten times what the Collector's file exporter writes on one line (field case B67), and little enough to
     /// hold in memory a few times over.
     fn default() -> Self {
-        Self { piece: 256 << 20 }
+        Self { piece: 256 << 20, joined: 512 << 10 }
     }
 }
 

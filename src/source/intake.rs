@@ -41,6 +41,8 @@ pub struct Payload {
     pub body: Body,
     /// What the source refused or only counted on the way; the batch starts from it.
     pub tally: Tally,
+    /// When it arrived, nanoseconds since the epoch, where the source knows better than the clock: a recording.
+    pub arrived_ns: Option<u64>,
 }
 
 /// The data of a payload.
@@ -55,7 +57,7 @@ pub enum Body {
 impl Payload {
     /// An export request in protobuf, as it came.
     pub fn otlp(signal: Signal, bytes: impl Into<Bytes>) -> Self {
-        Self { body: Body::Otlp(signal, bytes.into()), tally: Tally::default() }
+        Self { body: Body::Otlp(signal, bytes.into()), tally: Tally::default(), arrived_ns: None }
     }
 
     /// The bytes it takes in memory, about.
@@ -226,8 +228,8 @@ impl Delivery {
     }
 }
 
-/// Runs a future on this thread until it is ready or the time is over. The channel's parts need no runtime.
-fn wait<T>(future: impl Future<Output = T>, until: Option<Instant>) -> Option<T> {
+/// Runs a future on this thread until it is ready or the time is over. For channels, whose parts need no runtime.
+pub fn wait<T>(future: impl Future<Output = T>, until: Option<Instant>) -> Option<T> {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

@@ -10,6 +10,7 @@ pub mod intake;
 pub mod notices;
 pub mod otlp;
 pub mod remote;
+pub mod replay;
 
 use intake::{Body, Payload};
 

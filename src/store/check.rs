@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 
-use super::read::spans_of;
-use super::{Request, Store};
-use crate::checks::{self, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run};
+use super::group::REGROUP_NS;
+use super::{Request, Store, read};
+use crate::checks::{self, Alike, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run};
 use crate::lifecycle::facts::{Marks, State};
-use crate::lifecycle::request::{RequestKey, RequestView};
+use crate::lifecycle::request::RequestKey;
 
 /// How long after the last news an ended request is settled, nanoseconds: pieces of one trace arrive up to 15 s apart
 /// (spec lifecycle-spans §6).
@@ -32,7 +32,7 @@ const MOST_GONE: usize = 10_000;
 /// What the checks of a request have come to.
 #[derive(Default)]
 pub(super) struct Asked {
-    pub answers: Option<Box<Answers>>,
+    pub answers: Option<Answers>,
     learned: Learned,
     /// Waiting in [`Checked::soon`] or [`Checked::later`].
     soon: bool,
@@ -41,7 +41,7 @@ pub(super) struct Asked {
 
 impl Asked {
     pub fn size(&self) -> usize {
-        self.answers.as_ref().map_or(0, |answers| size_of::<Answers>() + answers.heap_size())
+        self.answers.as_ref().map_or(0, Answers::heap_size)
     }
 }
 
@@ -70,6 +70,7 @@ pub struct Violation {
 /// What the checks have said so far.
 pub struct Checked {
     pub(super) run: Run,
+    alike: Alike,
     counts: [CheckCounts; COUNT],
     latest: Vec<Option<Violation>>,
     gone: VecDeque<Violation>,
@@ -81,6 +82,7 @@ impl Default for Checked {
     fn default() -> Self {
         Self {
             run: Run::new(),
+            alike: Alike::default(),
             counts: [CheckCounts::default(); COUNT],
             latest: vec![None; COUNT],
             gone: VecDeque::new(),
@@ -91,6 +93,16 @@ impl Default for Checked {
 }
 
 impl Checked {
+    /// The bytes it takes beside what each request has of it.
+    pub(super) fn memory(&self) -> usize {
+        self.run.memory() + self.alike.memory()
+    }
+
+    /// Forgets what only saves room.
+    pub(super) fn forget_all(&mut self) {
+        self.alike.clear();
+    }
+
     /// The counts of a check.
     pub fn counts(&self, check: CheckId) -> CheckCounts {
         self.counts[usize::from(check.0)]
@@ -142,7 +154,7 @@ impl Store {
 
     /// What the checks say of a request; `None` when it has not been asked.
     pub fn answers(&self, key: RequestKey) -> Option<&Answers> {
-        self.requests.get(&self.resolve(key)?)?.asked.answers.as_deref()
+        self.requests.get(&self.resolve(key)?)?.asked.answers.as_ref()
     }
 
     /// What the load generator says, for the `load.*` checks.
@@ -150,9 +162,15 @@ impl Store {
         self.checked.run.set_load(list.records.iter().cloned());
     }
 
-    /// When checks are next to be asked, by the clock of arrivals; `None` while nothing waits.
+    /// When the store is next to be refreshed and checks to be asked though nothing came, by the clock of arrivals; `None`
+    /// while nothing waits.
     pub fn next_check_ns(&self) -> Option<u64> {
-        if !self.checked.soon.is_empty() { Some(0) } else { self.checked.later.front().map(|(due_ns, _)| *due_ns) }
+        if !self.checked.soon.is_empty() {
+            return Some(0);
+        }
+        let regroup = (!self.dirty_traces.is_empty()).then(|| self.arrived_ns.saturating_add(REGROUP_NS));
+        let settled = self.checked.later.front().map(|(due_ns, _)| *due_ns);
+        regroup.into_iter().chain(settled).min()
     }
 
     /// A request changed: asks it soon if it has ended, and once more when it is settled.
@@ -178,14 +196,15 @@ impl Store {
             self.ask(key, Moment::Arriving);
         }
         for _ in 0..SLICE / 2 {
-            let Some((due_ns, key)) = self.checked.later.front().copied().filter(|(due_ns, _)| *due_ns <= now_ns)
-            else {
+            // One due later than the grace was planned by a clock that has gone back since: nobody waits for that.
+            let is_due = |due_ns: u64| due_ns <= now_ns || due_ns - now_ns > GRACE_NS;
+            let Some((due_ns, key)) = self.checked.later.front().copied().filter(|(due_ns, _)| is_due(*due_ns)) else {
                 break;
             };
             self.checked.later.pop_front();
             let Some(request) = self.requests.get_mut(&key) else { continue };
             let settled_ns = request.news_ns.saturating_add(GRACE_NS);
-            if settled_ns > due_ns && settled_ns > now_ns {
+            if settled_ns > due_ns && !is_due(settled_ns) {
                 self.checked.later.push_back((settled_ns, key));
                 continue;
             }
@@ -197,15 +216,16 @@ impl Store {
     /// Asks every request as settled, having learned from all of them first: what a report of everything needs. Call it
     /// after [`Store::finish`].
     pub fn check_all(&mut self) {
-        self.checked.soon.clear();
-        self.checked.later.clear();
+        self.checked.soon = VecDeque::new();
+        self.checked.later = VecDeque::new();
         let keys: Vec<RequestKey> = self.requests.keys().copied().collect();
         for key in &keys {
             let Self { requests, tables, traces, checked, .. } = self;
             if let Some(request) = requests.get_mut(key) {
                 (request.asked.soon, request.asked.later) = (false, false);
                 let mut learned = request.asked.learned;
-                checked.run.learn(&view(tables, traces, *key, request), &mut learned);
+                let view = read::view(tables, traces, *key, request, &request.facts, most_spans(request), u64::MAX);
+                checked.run.learn(&view, &mut learned);
                 request.asked.learned = learned;
             }
         }
@@ -218,17 +238,17 @@ impl Store {
         let Self { requests, tables, traces, checked, lens, counts, accounted, version, .. } = self;
         let Some(request) = requests.get_mut(&key).filter(|request| request.counted) else { return };
         let mut learned = request.asked.learned;
-        let view = view(tables, traces, key, request);
+        let view = read::view(tables, traces, key, request, &request.facts, most_spans(request), u64::MAX);
         if counts.spans_shed > 0 {
             checked.run.note_lost_spans();
         }
         checked.run.learn(&view, &mut learned);
-        let answers = if is_too_large(request) {
+        let mut answers = if is_too_large(request) {
             checks::unasked(&request.facts)
         } else {
             checks::answer(&view, &checked.run, moment)
         };
-        let answers = Box::new(answers);
+        checked.alike.share(&mut answers);
         drop(view);
         let before = request.asked.size();
         if let Some(old) = request.asked.answers.take() {
@@ -246,10 +266,7 @@ impl Store {
         let grown = request.asked.size();
         request.accounted = request.accounted + grown - before;
         *accounted = *accounted + grown - before;
-        if lens.query().needs_spans() {
-            let facts = request.facts.clone();
-            lens.change(key, Some(&facts), tables, traces, request);
-        }
+        lens.answered(key, tables, traces, request);
         *version += 1;
     }
 
@@ -283,7 +300,7 @@ impl Store {
     /// Every violation that is known word for word: of evicted requests, then of those held.
     pub fn violations(&self) -> impl Iterator<Item = Violation> + '_ {
         let held = self.requests.iter().flat_map(|(key, request)| {
-            request.asked.answers.as_deref().into_iter().flat_map(move |answers| violations(*key, request, answers))
+            request.asked.answers.as_ref().into_iter().flat_map(move |answers| violations(*key, request, answers))
         });
         self.checked.gone.iter().cloned().chain(held)
     }
@@ -293,17 +310,7 @@ fn is_too_large(request: &Request) -> bool {
     request.facts.spans > MOST_SPANS || request.facts.marks.has(Marks::CUT_SHORT)
 }
 
-/// A request as it is asked: without its spans when they are too many.
-fn view<'a>(
-    tables: &'a super::Tables,
-    traces: &'a [Box<super::trace::Trace>],
-    key: RequestKey,
-    request: &'a Request,
-) -> RequestView<'a> {
-    RequestView {
-        key,
-        facts: &request.facts,
-        spans: if is_too_large(request) { Vec::new() } else { spans_of(tables, traces, key, request, usize::MAX) },
-        records: request.records.iter().collect(),
-    }
+/// How many of its spans a request is asked with: none when they are too many.
+fn most_spans(request: &Request) -> usize {
+    if is_too_large(request) { 0 } else { usize::MAX }
 }

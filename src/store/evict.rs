@@ -3,10 +3,12 @@
 use super::Store;
 use super::Tables;
 use super::rows::Row;
-use super::trace::Trace;
+use super::settle::account;
 use crate::lifecycle::body::Reader;
-use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::request::RequestKey;
+
+/// How many spans are given back at once, about: a tenth of a millisecond each hundred.
+const SLICE: usize = 2048;
 
 impl Store {
     /// Lets go until everything held fits the limit: control traffic, then tool records, then ended requests in the order
@@ -19,7 +21,9 @@ impl Store {
         }
         let mut spared = None;
         while self.memory() > self.limits.memory {
-            if let Some(slot) = self.control.pop_front() {
+            if self.bury() {
+                // Room was made without anything more going.
+            } else if let Some(slot) = self.control.pop_front() {
                 if self.traces[slot as usize].grouped_as_control && self.traces[slot as usize].groups().is_empty() {
                     self.free_trace(slot as usize);
                 }
@@ -35,8 +39,9 @@ impl Store {
             } else if let Some(key) = self.requests.keys().copied().find(|key| Some(*key) != self.pinned) {
                 self.evict_request(key);
             } else {
-                // What is left is being looked at, or is what the hot path remembers.
+                // What is left is being looked at, or is what hot path and checks remember.
                 self.memory.forget(&mut self.tables);
+                self.checked.forget_all();
                 self.full = self.memory() > self.limits.memory;
                 break;
             }
@@ -53,13 +58,8 @@ impl Store {
         self.keep_violations(key, &gone);
         self.counts.requests_evicted += 1;
         self.counts.records_evicted += gone.records.len() as u64;
-        for slot in gone.traces {
-            let slot = slot as usize;
-            let shared = self.traces[slot]
-                .groups()
-                .iter()
-                .any(|group| group.key != key && self.requests.contains_key(&group.key));
-            if !shared {
+        for slot in gone.traces.iter() {
+            if self.traces[slot].count_of(key) >= self.traces[slot].grouped {
                 self.free_trace(slot);
                 continue;
             }
@@ -73,17 +73,39 @@ impl Store {
         }
     }
 
-    /// Gives back everything a trace holds.
+    /// Gives back everything a trace holds; a large one bit by bit, so that nobody waits for it.
     fn free_trace(&mut self, slot: usize) {
-        let trace = std::mem::replace(&mut *self.traces[slot], Trace::new(TraceId([0; 16])));
-        let rows = trace.rows();
-        for (at, row) in rows.iter().enumerate() {
-            release(&mut self.tables, row, trace.body(&rows, at));
+        let Some(mut trace) = self.traces.take(slot) else { return };
+        self.counts.spans_evicted += trace.len() as u64;
+        if trace.len() > SLICE {
+            trace.open();
+            trace.forget_all_but_rows();
+            account(&mut trace, &mut self.accounted);
+            self.doomed.push(*trace);
+            return;
         }
-        self.counts.spans_evicted += rows.len() as u64;
+        let rows = trace.rows();
+        for at in trace.live(&rows) {
+            release(&mut self.tables, &rows[at], trace.body(&rows, at));
+        }
         self.accounted -= trace.accounted;
-        self.by_trace.remove(&trace.id);
-        self.free_traces.push(slot as u32);
+    }
+
+    /// Gives back a slice of a doomed trace; says whether there was one.
+    fn bury(&mut self) -> bool {
+        let Some(mut trace) = self.doomed.pop() else { return false };
+        let from = trace.rows.len().saturating_sub(SLICE);
+        for at in trace.live(&trace.rows[from..]) {
+            release(&mut self.tables, &trace.rows[from + at], trace.body(&trace.rows, from + at));
+        }
+        trace.truncate(from);
+        account(&mut trace, &mut self.accounted);
+        if from > 0 {
+            self.doomed.push(trace);
+        } else {
+            self.accounted -= trace.accounted;
+        }
+        true
     }
 }
 

@@ -4,7 +4,7 @@
 //! with its own trace context), the outermost `http-request` or root above a span decides; a fragment without one goes by
 //! the request id it carries, and one without any id to the trace's first request until its parents arrive.
 
-use super::trace::{Group, Trace, UNGROUPED};
+use super::trace::{Group, MOST_GROUPS, Trace};
 use super::{Map, Rid, Set, Store, Tables};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::ids::SpanId;
@@ -12,11 +12,11 @@ use crate::lifecycle::packed::Value;
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Stage;
 
-/// From how many rows on a trace is regrouped only when it has grown by an eighth or a second has passed.
+/// From how many rows on a trace is regrouped only when it has grown by an eighth or [`REGROUP_NS`] have passed.
 pub(super) const LARGE: usize = 4096;
 
-/// The most requests one trace may hold; further ones count as the last.
-const MOST_GROUPS: usize = UNGROUPED as usize;
+/// How long a very large trace waits at most for what came to be shown, nanoseconds.
+pub(super) const REGROUP_NS: u64 = 1_000_000_000;
 
 /// The rows of one request within a trace, before it is known which request of the store that is.
 #[derive(Clone, Debug, Default)]
@@ -36,17 +36,18 @@ impl Store {
         // A second pass serves fragments that must move because a twin with their request id appeared.
         for _ in 0..2 {
             for slot in std::mem::take(&mut self.dirty_traces) {
-                let trace = &mut self.traces[slot as usize];
-                if !trace.dirty {
+                if !self.traces[slot as usize].dirty {
                     continue;
                 }
+                let trace = &mut self.traces[slot as usize];
                 trace.open();
-                let grown = trace.rows.len() - trace.grouped.min(trace.rows.len());
-                let recent = now_ns.saturating_sub(trace.grouped_ns) < 1_000_000_000;
+                let grown = trace.len() - trace.grouped.min(trace.len());
+                let recent = now_ns.abs_diff(trace.grouped_ns) < REGROUP_NS;
                 if !all && trace.rows.len() > LARGE && grown < trace.rows.len() / 8 && recent {
                     later.push(slot);
                 } else {
                     trace.dirty = false;
+                    trace.sweep();
                     trace.grouped = trace.rows.len();
                     trace.grouped_ns = now_ns;
                     self.group(slot as usize, now_ns);
@@ -89,10 +90,8 @@ impl Store {
                 continue;
             }
             if let Some(request) = self.requests.get_mut(&group.key) {
-                if !request.traces.contains(&(slot as u32)) {
-                    request.traces.push(slot as u32);
-                    request.inferred |= request.traces.len() > 1;
-                }
+                request.traces.put(slot, group.anchored);
+                request.inferred |= request.traces.len() > 1;
                 request.news_ns = now_ns;
             }
             self.touch_request(group.key);
@@ -109,7 +108,7 @@ impl Store {
                 continue;
             }
             let Some(request) = self.requests.get_mut(&group.key) else { continue };
-            request.traces.retain(|other| *other as usize != slot);
+            request.traces.remove(slot);
             if request.traces.is_empty()
                 && request.records.is_empty()
                 && !request.told.as_ref().is_some_and(|told| told.any())

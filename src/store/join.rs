@@ -4,8 +4,9 @@
 //! both have one are two, however equal their public ids (spec lifecycle-spans §4).
 
 use super::group::Part;
+use super::slots::Slots;
 use super::trace::Group;
-use super::{Map, Request, Rid, Set, Store};
+use super::{Map, Request, Rid, Set, Store, work};
 use crate::lifecycle::batch::{Sign, SignKind};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::record::{Record, RecordBody};
@@ -17,6 +18,12 @@ const SLACK_NS: u64 = 2_000_000;
 /// The most requests with one id that fragments and records are told apart between. A client that gives the same id to
 /// all it sends has no ids; the newest are then the likeliest.
 const MOST_TWINS: usize = 64;
+
+/// The most traces that are joined by an id alone; a fragment beyond begins another request with that id.
+const MOST_JOINED: usize = 256;
+
+/// The most records of one request; further ones begin another request with that id.
+const MOST_RECORDS: usize = 1024;
 
 /// The most event types counted by name.
 const MOST_TYPES: usize = 64;
@@ -43,13 +50,26 @@ impl Store {
         if let Some(kept) = kept {
             self.name_request(kept, &part.rid);
         }
-        let others: Vec<RequestKey> = self.by_rid.get(&part.rid).cloned().unwrap_or_default();
+        let others: &[RequestKey] = self.by_rid.get(&part.rid).map_or(&[], Vec::as_slice);
+        // Nearly always: the request of this trace, and no other has its id.
+        if let (Some(kept), [only]) = (kept, others)
+            && *only == kept
+            && !(part.anchored && self.anchor_start(kept, Some(slot)).is_some())
+        {
+            return kept;
+        }
+        let others = others.to_vec();
         let (anchored, loose): (Vec<_>, Vec<_>) = others
             .into_iter()
             .filter(|key| !taken.contains(key))
             .partition(|key| self.anchor_start(*key, Some(slot)).is_some());
         if !part.anchored {
-            let chosen = self.nearest(&anchored, part.start_ns).or_else(|| loose.first().copied());
+            let has_room = |key: &RequestKey| {
+                let traces = self.requests.get(key).map(|request| &request.traces);
+                traces.is_some_and(|traces| traces.len() < MOST_JOINED || traces.has(slot))
+            };
+            let nearest = self.nearest(&anchored, part.start_ns).filter(has_room);
+            let chosen = nearest.or_else(|| loose.iter().copied().find(has_room));
             let chosen = chosen.unwrap_or_else(|| self.new_request(part.rid.clone(), now_ns));
             return match kept {
                 Some(kept) if kept != chosen && !self.has_others(kept, slot) => self.absorb(kept, chosen),
@@ -62,7 +82,7 @@ impl Store {
             (Some(key), None) | (None, Some(key)) => key,
             (None, None) => {
                 let key = self.new_request(part.rid.clone(), now_ns);
-                self.reconsider(&part.rid);
+                self.reconsider(key, part);
                 key
             }
         }
@@ -70,15 +90,16 @@ impl Store {
 
     /// Whether a request has more than the rows of one trace.
     fn has_others(&self, key: RequestKey, slot: usize) -> bool {
-        self.requests.get(&key).is_some_and(|request| request.traces.iter().any(|other| *other as usize != slot))
+        self.requests.get(&key).is_some_and(|request| request.traces.has_others(slot))
     }
 
     /// When the request's `http-request` or root began, if it has one outside the trace `except`.
     fn anchor_start(&self, key: RequestKey, except: Option<usize>) -> Option<u64> {
         let request = self.requests.get(&key)?;
-        let slots = request.traces.iter().map(|slot| *slot as usize).filter(|slot| Some(*slot) != except);
+        let slots = request.traces.anchored().filter(|slot| Some(*slot) != except);
         slots
             .flat_map(|slot| self.traces[slot].groups_of(key))
+            .inspect(|_| work::step())
             .filter(|group| group.anchored)
             .map(|group| group.start_ns)
             .min()
@@ -98,7 +119,7 @@ impl Store {
         self.list(key, &rid);
         let request = Request {
             rid,
-            traces: Vec::new(),
+            traces: Slots::default(),
             records: Vec::new(),
             told: None,
             facts: Facts::default(),
@@ -108,6 +129,7 @@ impl Store {
             dirty: false,
             counted: false,
             news_ns: now_ns,
+            heard: super::past::Heard::default(),
             accounted: 0,
         };
         self.requests.insert(key, Box::new(request));
@@ -131,6 +153,10 @@ impl Store {
             keys.remove(0);
         }
         keys.push(key);
+        // From the second on they know of each other.
+        if let [first, _] = keys[..] {
+            self.touch_request(first);
+        }
     }
 
     fn unlist(&mut self, key: RequestKey, rid: &Rid) {
@@ -147,15 +173,11 @@ impl Store {
         let (into, from) = (one.min(other), one.max(other));
         let Some(mut gone) = self.take_request(from, Some(into)) else { return into };
         self.uncount_answers(&gone);
-        for slot in &gone.traces {
-            self.traces[*slot as usize].rename_groups(from, into);
+        for slot in gone.traces.iter() {
+            self.traces[slot].rename_groups(from, into);
         }
         if let Some(request) = self.requests.get_mut(&into) {
-            for slot in gone.traces.drain(..) {
-                if !request.traces.contains(&slot) {
-                    request.traces.push(slot);
-                }
-            }
+            request.traces.append(&gone.traces);
             request.inferred |= request.traces.len() > 1;
             request.records.append(&mut gone.records);
             match (&mut request.told, gone.told.take()) {
@@ -199,30 +221,40 @@ impl Store {
         Some(gone)
     }
 
-    /// A second request with this id appeared: its fragments and records may belong to the other one.
-    fn reconsider(&mut self, rid: &Rid) {
-        let keys = self.by_rid.get(rid).cloned().unwrap_or_default();
-        let mut records = Vec::new();
-        for key in &keys {
-            let Some(request) = self.requests.get_mut(key) else { continue };
-            records.append(&mut request.records);
-            for slot in request.traces.clone() {
-                if self.traces[slot as usize].groups_of(*key).any(|group| !group.anchored) {
-                    self.touch_trace(slot as usize);
+    /// Another request with the id of this part appeared: fragments and records of the others that are nearer to it move.
+    fn reconsider(&mut self, new: RequestKey, part: &Part) {
+        let keys = self.by_rid.get(&part.rid).cloned().unwrap_or_default();
+        for key in keys.into_iter().filter(|key| *key != new) {
+            let begun = self.anchor_start(key, None);
+            // As `nearest` has it: the one that began last before, else the first to begin.
+            let is_nearer = |time_ns: u64| {
+                part.start_ns <= time_ns.saturating_add(SLACK_NS) || begun.is_none_or(|begun| part.start_ns < begun)
+            };
+            let Some(request) = self.requests.get_mut(&key) else { continue };
+            let before = self.moved_records.len();
+            self.moved_records.extend(request.records.extract_if(.., |record| is_nearer(time_of(record))));
+            let moved = self.moved_records.len() > before;
+            for at in 0..request.traces.len() {
+                let Some(slot) = self.requests.get(&key).and_then(|request| request.traces.get(at)) else { break };
+                work::step();
+                let is_loose = |group: &Group| !group.anchored && is_nearer(group.start_ns);
+                if self.traces[slot].groups_of(key).any(is_loose) {
+                    self.touch_trace(slot);
                 }
             }
-            self.touch_request(*key);
+            if moved {
+                self.touch_request(key);
+            }
         }
-        self.moved_records.extend(records);
     }
 
     /// Gives records that [`Store::reconsider`] took back to the requests they are nearest to.
-    pub(super) fn place_moved_records(&mut self) {
+    pub(super) fn place_moved_records(&mut self, now_ns: u64) {
         for record in std::mem::take(&mut self.moved_records) {
             // Its request may go by another id since its root has come; the record then stands for itself.
             let key = match self.request_of(&record) {
                 Some(key) => key,
-                None => self.new_request(record.request_id.as_str().into(), self.arrived_ns),
+                None => self.new_request(record.request_id.as_str().into(), now_ns),
             };
             if let Some(request) = self.requests.get_mut(&key) {
                 request.records.push(record);
@@ -231,13 +263,13 @@ impl Store {
         }
     }
 
+    /// The request that a record belongs to; `None` when that has as many as it may have, or there is none.
     fn request_of(&self, record: &Record) -> Option<RequestKey> {
+        let has_room =
+            |key: &RequestKey| self.requests.get(key).is_some_and(|request| request.records.len() < MOST_RECORDS);
         let keys = self.by_rid.get(record.request_id.as_str())?;
-        let received = match &record.body {
-            RecordBody::End(end) => end.request_received_ms,
-            _ => None,
-        };
-        self.nearest(keys, received.unwrap_or(record.time_ms).saturating_mul(1_000_000))
+        let nearest = self.nearest(keys, time_of(record)).filter(has_room);
+        nearest.or_else(|| keys.iter().copied().find(|key| self.anchor_start(*key, None).is_none() && has_room(key)))
     }
 
     /// Takes in a record: joined to its request, which it may be the first sign of.
@@ -278,13 +310,12 @@ impl Store {
     /// Takes in what a frontend's log tells.
     pub(super) fn take_sign(&mut self, sign: &Sign, now_ns: u64) {
         self.counts.signs += 1;
-        let slot = sign.trace.map(|trace| self.trace_slot(trace));
+        let slot = sign.trace.map(|trace| self.traces.slot(trace));
         let known = self.by_rid.get(sign.request_id.as_str()).and_then(|keys| match slot {
             // The request of this very trace, if the trace is known to hold it.
-            Some(slot) => keys
-                .iter()
-                .copied()
-                .find(|key| self.requests.get(key).is_some_and(|request| request.traces.contains(&(slot as u32)))),
+            Some(slot) => {
+                keys.iter().copied().find(|key| self.requests.get(key).is_some_and(|request| request.traces.has(slot)))
+            }
             None => self.nearest(keys, sign.time_ns),
         });
         if let Some(slot) = slot
@@ -314,4 +345,13 @@ impl Store {
         }
         self.touch_request(key);
     }
+}
+
+/// The time by which a record is nearest to a request: when that was received, else when the record was written.
+fn time_of(record: &Record) -> u64 {
+    let received = match &record.body {
+        RecordBody::End(end) => end.request_received_ms,
+        _ => None,
+    };
+    received.unwrap_or(record.time_ms).saturating_mul(1_000_000)
 }

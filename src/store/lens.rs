@@ -6,14 +6,15 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::rollup::Rollup;
-use super::{Map, Request, Store, Tables, read};
+use super::traces::Traces;
+use super::{Map, Past, Request, Store, Tables, read};
 use crate::checks::{self, Answers};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::{RequestKey, RequestView};
 use crate::query::{self, Lazy, Query};
-use crate::store::trace::Trace;
 
 /// How many requests are asked at one refresh when their facts are enough.
 const SLICE: usize = 4_000;
@@ -34,20 +35,67 @@ pub struct Lens {
     until_ns: u64,
     rollup: Rollup,
     members: BTreeSet<RequestKey>,
-    /// Members by the time that the window goes by; only while there is one.
-    by_time: BTreeSet<(u64, RequestKey)>,
-    times: Map<RequestKey, u64>,
+    passing: Passing,
     /// Requests with this key and newer ones have been asked; `None` when all have.
     asked_from: Option<RequestKey>,
     held: Option<Held>,
 }
 
+/// Members by the time that the window goes by; only while there is one.
+#[derive(Default)]
+struct Passing {
+    by_time: BTreeSet<(u64, RequestKey)>,
+    times: Map<RequestKey, u64>,
+}
+
+impl Passing {
+    fn note(&mut self, key: RequestKey, facts: &Facts) {
+        if facts.end_ns.is_some() {
+            let time = time_of(facts);
+            self.times.insert(key, time);
+            self.by_time.insert((time, key));
+        }
+    }
+
+    fn forget(&mut self, key: RequestKey) {
+        if let Some(time) = self.times.remove(&key) {
+            self.by_time.remove(&(time, key));
+        }
+    }
+
+    /// Takes out the first that a window from this moment on has gone by.
+    fn pop_before(&mut self, from_ns: u64) -> Option<RequestKey> {
+        let (_, key) = self.by_time.first().copied().filter(|(time, _)| *time <= from_ns)?;
+        self.forget(key);
+        Some(key)
+    }
+}
+
 /// What a lens looks at while it is held: the requests there were, as they were.
 struct Held {
+    past: Arc<Past>,
     /// Requests from this key on came later.
     before: RequestKey,
-    /// Those that had not ended. Ended ones hardly ever change and are read as they are.
-    open: Map<RequestKey, Facts>,
+    /// The facts of those that have changed since, as they were.
+    also: Map<RequestKey, Facts>,
+    /// Whether a request went since: the numbers of it cannot be taken out any more.
+    is_worn: bool,
+}
+
+impl Held {
+    /// The facts of a request as they were; `None` when it was not there.
+    fn facts<'a>(&'a self, key: RequestKey, request: &'a Request) -> Option<&'a Facts> {
+        if key >= self.before {
+            return None;
+        }
+        let other = self.other(key);
+        other.or_else(|| (request.heard.first_ns <= self.past.until_ns()).then_some(&request.facts))
+    }
+
+    /// Facts that are not those of now.
+    fn other(&self, key: RequestKey) -> Option<&Facts> {
+        self.past.changed(key).or_else(|| self.also.get(&key))
+    }
 }
 
 /// A request as filters ask it: its spans when they are wanted, and what the checks say of it.
@@ -145,52 +193,76 @@ impl Lens {
         key: RequestKey,
         was: Option<&Facts>,
         tables: &Tables,
-        traces: &[Box<Trace>],
+        traces: &Traces,
         request: &Request,
     ) {
-        if self.is_held() {
+        if let Some(held) = &mut self.held {
+            if let Some(was) = was.filter(|_| key < held.before && held.other(key).is_none()) {
+                held.also.insert(key, was.clone());
+            }
             return;
         }
-        if let Some(was) = was {
-            self.leave(key, was);
+        match was.filter(|_| self.members.contains(&key)) {
+            Some(was) if self.means(key, tables, traces, request) => {
+                self.rollup.change(was, &request.facts);
+                self.passing.forget(key);
+                if self.window_ns.is_some() {
+                    self.passing.note(key, &request.facts);
+                }
+            }
+            Some(was) => self.leave(key, was),
+            None if self.has_asked(key) => _ = self.ask(key, tables, traces, request),
+            None => {}
         }
-        if self.has_asked(key) {
-            _ = self.ask(key, tables, traces, request);
+    }
+
+    /// What the checks say of a request changed, its facts did not.
+    pub(super) fn answered(&mut self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) {
+        if self.query.needs_spans() {
+            self.change(key, Some(&request.facts), tables, traces, request);
         }
     }
 
     /// A request goes, or its facts are about to.
     pub(super) fn leave(&mut self, key: RequestKey, facts: &Facts) {
-        if !self.is_held() && self.members.remove(&key) {
-            self.rollup.remove(facts);
-            if let Some(time) = self.times.remove(&key) {
-                self.by_time.remove(&(time, key));
-            }
+        match &mut self.held {
+            Some(held) => held.is_worn |= key < held.before,
+            None => self.drop_member(key, facts),
         }
     }
 
-    /// Whether the request is in the set now.
-    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &[Box<Trace>], request: &Request) -> bool {
-        let held = self.held.as_ref().and_then(|held| held.open.get(&key));
-        let facts = held.unwrap_or(&request.facts);
-        let make = || {
-            let spans = read::spans_of(tables, traces, key, request, usize::MAX);
-            Some(RequestView { key, facts, spans, records: request.records.iter().collect() })
-        };
-        let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_deref() };
-        let is_in = is_within(facts, self.window_ns, self.until_ns)
-            && self.query.matches(facts, &view)
-            && self.members.insert(key);
-        if is_in {
+    fn drop_member(&mut self, key: RequestKey, facts: &Facts) {
+        if self.members.remove(&key) {
+            self.rollup.remove(facts);
+            self.passing.forget(key);
+        }
+    }
+
+    /// Whether window and filter mean a request.
+    fn means(&self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> bool {
+        let Some(facts) = facts_of(&self.held, key, request) else { return false };
+        let until_ns = self.held.as_ref().map_or(u64::MAX, |held| held.past.until_ns());
+        let make = || Some(read::view(tables, traces, key, request, facts, usize::MAX, until_ns));
+        let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_ref() };
+        is_within(facts, self.window_ns, self.until_ns) && self.query.matches(facts, &view)
+    }
+
+    /// Takes a request in if it is meant and not in already; says whether it did.
+    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> bool {
+        let is_in = self.means(key, tables, traces, request) && self.members.insert(key);
+        if let Some(facts) = facts_of(&self.held, key, request).filter(|_| is_in) {
             self.rollup.add(facts);
-            if self.window_ns.is_some() && facts.end_ns.is_some() {
-                let time = time_of(facts);
-                self.times.insert(key, time);
-                self.by_time.insert((time, key));
+            if self.window_ns.is_some() {
+                self.passing.note(key, facts);
             }
         }
         is_in
     }
+}
+
+/// The facts by which a request is seen: those of when the lens was held, while it is; `None` when it was not there.
+fn facts_of<'a>(held: &'a Option<Held>, key: RequestKey, request: &'a Request) -> Option<&'a Facts> {
+    held.as_ref().map_or(Some(&request.facts), |held| held.facts(key, request))
 }
 
 impl Store {
@@ -198,7 +270,7 @@ impl Store {
     pub fn matches(&self, query: &Query, key: RequestKey) -> bool {
         let Some(request) = self.resolve(key).and_then(|key| self.requests.get(&key)) else { return false };
         let view =
-            Asking { make: || self.request(key), view: OnceCell::new(), answers: request.asked.answers.as_deref() };
+            Asking { make: || self.request(key), view: OnceCell::new(), answers: request.asked.answers.as_ref() };
         query.matches(&request.facts, &view)
     }
 
@@ -219,11 +291,65 @@ impl Store {
         self.version += 1;
     }
 
-    /// Holds the lens: until [`Store::release`], it looks at the requests there are now as they are now, through
-    /// whatever filter and window.
-    pub fn hold(&mut self) {
-        let open = self.in_flight.iter().filter_map(|key| Some((*key, self.requests.get(key)?.facts.clone())));
-        self.lens.held = Some(Held { before: RequestKey(self.next_key), open: open.collect() });
+    /// Holds the lens: until [`Store::release`], it looks at the requests as they were then, through whatever filter and
+    /// window. What is held already is moved to where it differs.
+    pub fn hold(&mut self, past: &Arc<Past>) {
+        if self.lens.held.as_ref().is_some_and(|held| Arc::ptr_eq(&held.past, past)) {
+            return;
+        }
+        let before = past.keys().first().map_or(RequestKey(0), |newest| RequestKey(newest.0 + 1));
+        let held = Held { past: Arc::clone(past), before, also: Map::default(), is_worn: false };
+        let (was, until_ns) = (self.lens.held.replace(held), self.lens.until_ns);
+        self.lens.until_ns = past.at_ns();
+        let stands_still = was.is_none() && !past.looks_back();
+        if stands_still {
+            return;
+        }
+        let is_worn = was.as_ref().is_some_and(|was| was.is_worn);
+        if is_worn || self.lens.asked_from.is_some() {
+            self.ask_anew();
+        } else {
+            self.turn(was.as_ref(), until_ns);
+        }
+        self.version += 1;
+    }
+
+    /// Empties a held lens and asks everything again.
+    fn ask_anew(&mut self) {
+        let Lens { query, window_ns, until_ns, held, .. } = std::mem::take(&mut self.lens);
+        let asked_from = Some(held.as_ref().map_or(RequestKey(self.next_key), |held| held.before));
+        self.lens = Lens { query, window_ns, until_ns, held, asked_from, ..Lens::default() };
+    }
+
+    /// Moves a whole lens from what it was held at, or from now, to what it is held at. Costs a look at every request, and
+    /// asking those that differ.
+    fn turn(&mut self, was: Option<&Held>, was_until_ns: u64) {
+        let Self { lens, requests, tables, traces, .. } = self;
+        for (key, request) in requests.iter().filter(|(_, request)| request.counted) {
+            let Some(held) = &lens.held else { return };
+            let (before, after) = match was {
+                Some(was) => (was.facts(*key, request), held.facts(*key, request)),
+                None => (Some(&request.facts), held.facts(*key, request)),
+            };
+            let inside =
+                |facts: Option<&Facts>, until_ns| facts.is_some_and(|facts| is_within(facts, lens.window_ns, until_ns));
+            let is_same = match (before, after) {
+                (Some(before), Some(after)) => std::ptr::eq(before, after),
+                (None, None) => true,
+                _ => false,
+            };
+            let (was_in, is_in) = (inside(before, was_until_ns), inside(after, lens.until_ns));
+            if (is_same && was_in == is_in) || !(was_in || is_in) {
+                continue;
+            }
+            if let Some(before) = before {
+                // Borrowed from what is held, or from the request: not from the lens.
+                lens.drop_member(*key, before);
+            }
+            if is_in {
+                _ = lens.ask(*key, tables, traces, request);
+            }
+        }
     }
 
     /// Lets a held lens go on.
@@ -244,9 +370,8 @@ impl Store {
         }
         if let Some(window_ns) = lens.window_ns {
             let from = lens.until_ns.saturating_sub(window_ns);
-            while let Some((time, key)) = lens.by_time.first().copied().filter(|(time, _)| *time <= from) {
-                lens.by_time.remove(&(time, key));
-                lens.times.remove(&key);
+            // While it is held its window stands still, and nothing comes here.
+            while let Some(key) = lens.passing.pop_before(from) {
                 if let (true, Some(request)) = (lens.members.remove(&key), requests.get(&key)) {
                     lens.rollup.remove(&request.facts);
                 }

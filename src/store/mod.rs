@@ -5,6 +5,7 @@
 //! requests are one (`join`), their facts (`settle`), and what must go (`evict`). Owns: everything kept, and the
 //! account of its bytes. Keeps out: sources, clocks (time is an argument), screens.
 
+mod attrs;
 mod check;
 mod evict;
 mod group;
@@ -12,13 +13,17 @@ mod ingest;
 mod interner;
 mod join;
 mod lens;
+mod past;
 mod read;
 pub mod rollup;
 mod rows;
 mod settle;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod traces;
+mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,14 +35,16 @@ use crate::lifecycle::assemble::Told;
 use crate::lifecycle::body::{Attr, Pieces};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::Facts;
-use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
 pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
 pub use lens::{Lens, is_within, time_of};
+pub use past::Past;
+use slots::Slots;
 use trace::Trace;
+use traces::Traces;
 
 /// A map with a fast hash that outsiders cannot predict.
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -178,8 +185,8 @@ impl Pieces for Tables {
 struct Request {
     /// The id it is joined by; empty for a trace that names none.
     rid: Rid,
-    /// Slots of the traces with rows of it.
-    traces: Vec<u32>,
+    /// The traces with rows of it.
+    traces: Slots,
     records: Vec<Record>,
     told: Option<Box<Told>>,
     facts: Facts,
@@ -193,6 +200,8 @@ struct Request {
     counted: bool,
     /// When something last came for it.
     news_ns: u64,
+    /// When it was heard of, by its own times.
+    heard: past::Heard,
     /// Bytes accounted for it.
     accounted: usize,
 }
@@ -206,10 +215,9 @@ pub struct Store {
     arrived_ns: u64,
     tables: Tables,
     memory: ingest::Memory,
-    #[expect(clippy::vec_box, reason = "a grown list moves pointers, and a free slot is one; traces are large")]
-    traces: Vec<Box<Trace>>,
-    free_traces: Vec<u32>,
-    by_trace: Map<TraceId, u32>,
+    traces: Traces,
+    /// Large traces whose requests are gone: their spans are given back as room is needed.
+    doomed: Vec<Trace>,
     requests: BTreeMap<RequestKey, Box<Request>>,
     next_key: u64,
     by_rid: Map<Rid, Vec<RequestKey>>,
@@ -245,9 +253,8 @@ impl Store {
             arrived_ns: 0,
             tables: Tables::default(),
             memory: ingest::Memory::default(),
-            traces: Vec::new(),
-            free_traces: Vec::new(),
-            by_trace: Map::default(),
+            traces: Traces::default(),
+            doomed: Vec::new(),
             requests: BTreeMap::new(),
             next_key: 0,
             by_rid: Map::default(),
@@ -297,7 +304,7 @@ impl Store {
     /// Bytes held, over everything kept.
     pub fn memory(&self) -> usize {
         let tables = self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory();
-        self.accounted + tables + self.memory.size() + self.checked.run.memory()
+        self.accounted + tables + self.memory.size() + self.checked.memory()
     }
 
     /// The limits it was made with.
@@ -318,27 +325,6 @@ impl Store {
     /// Keeps this request from eviction while somebody looks at it.
     pub fn pin(&mut self, key: Option<RequestKey>) {
         self.pinned = key.and_then(|key| self.resolve(key));
-    }
-
-    /// The slot of a trace, made when it is new.
-    #[inline]
-    fn trace_slot(&mut self, id: TraceId) -> usize {
-        if let Some(slot) = self.by_trace.get(&id) {
-            return *slot as usize;
-        }
-        let trace = Box::new(Trace::new(id));
-        let slot = match self.free_traces.pop() {
-            Some(slot) => {
-                self.traces[slot as usize] = trace;
-                slot
-            }
-            None => {
-                self.traces.push(trace);
-                (self.traces.len() - 1) as u32
-            }
-        };
-        self.by_trace.insert(id, slot);
-        slot as usize
     }
 
     fn touch_trace(&mut self, slot: usize) {

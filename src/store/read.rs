@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::interner::NONE;
+use super::past::known_ns;
 use super::rows::{Row, Rows};
 use super::trace::Trace;
+use super::traces::Traces;
 use super::{Request, Store, Tables};
 use crate::lifecycle::body::{Body, Pieces};
 use crate::lifecycle::context::{Resource, Scope};
@@ -39,12 +41,7 @@ impl Store {
     pub fn request(&self, key: RequestKey) -> Option<RequestView<'_>> {
         let key = self.resolve(key)?;
         let request = self.requests.get(&key)?;
-        Some(RequestView {
-            key,
-            facts: &request.facts,
-            spans: spans_of(&self.tables, &self.traces, key, request, usize::MAX),
-            records: request.records.iter().collect(),
-        })
+        Some(view(&self.tables, &self.traces, key, request, &request.facts, usize::MAX, u64::MAX))
     }
 
     /// The request that this key means now, after joins; `None` when it is gone.
@@ -64,7 +61,8 @@ impl Store {
     pub fn spans(&self) -> impl Iterator<Item = SpanView<'_>> {
         self.traces.iter().flat_map(move |trace| {
             let rows = trace.rows();
-            (0..rows.len()).map(move |at| view_of(&self.tables, trace, &rows, at, Up::Elsewhere))
+            let live: Vec<usize> = trace.live(&rows).collect();
+            live.into_iter().map(move |at| view_of(&self.tables, trace, &rows, at, Up::Elsewhere))
         })
     }
 
@@ -76,9 +74,10 @@ impl Store {
     /// Spans held by name. Walks the store.
     pub fn spans_by_name(&self) -> BTreeMap<&str, u64> {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-        for trace in &self.traces {
-            for row in trace.rows().iter() {
-                *counts.entry(row.name).or_default() += 1;
+        for trace in self.traces.iter() {
+            let rows = trace.rows();
+            for at in trace.live(&rows) {
+                *counts.entry(rows[at].name).or_default() += 1;
             }
         }
         counts.into_iter().map(|(name, count)| (self.tables.text(name), count)).collect()
@@ -95,27 +94,43 @@ impl Store {
     }
 }
 
+/// A request as it is read, by these facts, with `most` of its spans or about so many.
+pub(super) fn view<'a>(
+    tables: &'a Tables,
+    traces: &'a Traces,
+    key: RequestKey,
+    request: &'a Request,
+    facts: &'a Facts,
+    most: usize,
+    until_ns: u64,
+) -> RequestView<'a> {
+    let spans = if most == 0 { Vec::new() } else { spans_of(tables, traces, key, request, most, until_ns) };
+    RequestView { key, facts, spans, records: request.records.iter().collect() }
+}
+
 /// The spans of a request from all its traces, by start then id, with their parents found. Of more than `most` those
-/// that came first and those that tell of the request as a whole.
+/// that came first and those that tell of the request as a whole. Spans that became known after `until_ns` are left out.
 pub(super) fn spans_of<'a>(
     tables: &'a Tables,
-    traces: &'a [Box<Trace>],
+    traces: &'a Traces,
     key: RequestKey,
     request: &Request,
     most: usize,
+    until_ns: u64,
 ) -> Vec<SpanView<'a>> {
     let all: Vec<(&Trace, Rows<'_>)> = request
         .traces
         .iter()
         .map(|slot| {
-            let trace: &Trace = &traces[*slot as usize];
+            let trace: &Trace = &traces[slot];
             (trace, trace.rows())
         })
         .collect();
     // Start, and which row of which trace.
     let mut order: Vec<(u64, u32, u32)> = Vec::new();
     for (number, (trace, rows)) in all.iter().enumerate() {
-        order.extend(trace.rows_of(key).map(|at| (rows[at].start_ns, number as u32, at as u32)));
+        let known = trace.rows_of(key).filter(|at| until_ns == u64::MAX || known_ns(&rows[*at]) <= until_ns);
+        order.extend(known.map(|at| (rows[at].start_ns, number as u32, at as u32)));
     }
     if order.len() > most {
         let tells = |at: &(u64, u32, u32)| {
@@ -142,6 +157,7 @@ pub(super) fn spans_of<'a>(
             None => Up::Top,
             Some(parent) => match finders[number as usize].find(parent) {
                 None => Up::Missing,
+                Some(above) if until_ns != u64::MAX && known_ns(&rows[above]) > until_ns => Up::Missing,
                 Some(above) => {
                     match place.binary_search_by_key(&(number, above as u32), |(number, at, _)| (*number, *at)) {
                         Ok(found) => Up::At(place[found].2),

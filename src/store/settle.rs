@@ -1,8 +1,10 @@
 //! Bringing facts, standing and accounts up to date with what changed.
 
 use super::group::LARGE;
+use super::past::Heard;
 use super::read::spans_of;
 use super::rollup::Rollup;
+use super::trace::Trace;
 use super::{Request, Rid, Standing, Store};
 use crate::lifecycle::account::{chunk, chunk_of, entry};
 use crate::lifecycle::assemble::{Input, Told, assemble};
@@ -13,7 +15,7 @@ use crate::lifecycle::stage::Outcome;
 
 /// From how many spans the facts of a request are read, at most, beside those that tell of it as a whole: nobody is kept
 /// waiting by one trace that has gone wrong.
-const MOST_READ: usize = 16_384;
+pub(super) const MOST_READ: usize = 16_384;
 
 /// How often requests in flight are looked at for having gone silent.
 const LOST_CHECK_NS: u64 = 1_000_000_000;
@@ -21,7 +23,7 @@ const LOST_CHECK_NS: u64 = 1_000_000_000;
 impl Store {
     /// Assembles the facts of every request that changed.
     pub(super) fn settle(&mut self, now_ns: u64) {
-        self.place_moved_records();
+        self.place_moved_records(now_ns);
         self.find_lost(now_ns);
         let dirty = std::mem::take(&mut self.dirty_requests);
         self.version += u64::from(!dirty.is_empty());
@@ -31,27 +33,13 @@ impl Store {
     }
 
     fn settle_request(&mut self, key: RequestKey, now_ns: u64) {
-        let shared_id = self
-            .requests
-            .get(&key)
-            .is_some_and(|request| self.by_rid.get(&request.rid).is_some_and(|keys| keys.len() > 1));
+        let Some(marks) = self.requests.get(&key).map(|request| self.marks_of(key, request)) else { return };
         let Some(request) = self.requests.get_mut(&key) else { return };
         request.dirty = false;
         let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
-        let spans: usize = request.traces.iter().map(|slot| self.traces[*slot as usize].count_of(key)).sum();
-        let mut marks = Marks::default();
-        for (set, mark) in [
-            (spans > MOST_READ, Marks::CUT_SHORT),
-            (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
-            (shared_id, Marks::SHARED_ID),
-            (request.traces.iter().any(|slot| self.traces[*slot as usize].is_shared()), Marks::SHARED_TRACE),
-        ] {
-            if set {
-                marks.set(mark);
-            }
-        }
+        let spans: usize = request.traces.iter().map(|slot| self.traces[slot].count_of(key)).sum();
         let nothing_told = Told::default();
-        let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ);
+        let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, u64::MAX);
         let mut facts = assemble(&Input {
             request_id: &request.rid,
             spans: &read,
@@ -60,6 +48,7 @@ impl Store {
             lost,
             marks,
         });
+        request.heard = Heard::of(&read, &request.records, request.told.as_deref());
         drop(read);
         facts.spans = spans as u32;
         let was = request.counted.then(|| std::mem::take(&mut request.facts));
@@ -84,22 +73,39 @@ impl Store {
             self.ended.push_back(key);
         }
         if !is_open {
-            for slot in &request.traces {
-                let trace = &mut self.traces[*slot as usize];
+            for slot in request.traces.iter() {
+                let trace = &mut self.traces[slot];
                 if trace.rows.len() <= LARGE && !trace.is_shared() {
                     trace.pack();
                 }
             }
         }
-        for slot in request.traces.clone() {
-            self.account_trace(slot as usize);
+        for slot in request.traces.iter() {
+            account(&mut self.traces[slot], &mut self.accounted);
         }
         self.plan_checks(key, now_ns);
     }
 
+    /// The marks that only the store can know.
+    pub(super) fn marks_of(&self, key: RequestKey, request: &Request) -> Marks {
+        let spans: usize = request.traces.iter().map(|slot| self.traces[slot].count_of(key)).sum();
+        let mut marks = Marks::default();
+        for (set, mark) in [
+            (spans > MOST_READ, Marks::CUT_SHORT),
+            (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
+            (self.by_rid.get(&request.rid).is_some_and(|keys| keys.len() > 1), Marks::SHARED_ID),
+            (request.traces.iter().any(|slot| self.traces[slot].is_shared()), Marks::SHARED_TRACE),
+        ] {
+            if set {
+                marks.set(mark);
+            }
+        }
+        marks
+    }
+
     /// Requests in flight that have been silent for too long count as lost.
     fn find_lost(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.lost_checked_ns) < LOST_CHECK_NS {
+        if now_ns.abs_diff(self.lost_checked_ns) < LOST_CHECK_NS {
             return;
         }
         self.lost_checked_ns = now_ns;
@@ -123,11 +129,15 @@ impl Store {
     }
 
     pub(super) fn account_trace(&mut self, slot: usize) {
-        let trace = &mut self.traces[slot];
-        let size = trace.size();
-        self.accounted = self.accounted + size - trace.accounted;
-        trace.accounted = size;
+        account(&mut self.traces[slot], &mut self.accounted);
     }
+}
+
+/// Brings what is accounted up to date with a trace.
+pub(super) fn account(trace: &mut Trace, accounted: &mut usize) {
+    let size = trace.size();
+    *accounted = *accounted + size - trace.accounted;
+    trace.accounted = size;
 }
 
 /// What a request costs in the maps that know it by its key: the store's own, which is a little more than half full as
@@ -157,7 +167,7 @@ fn size_of_request(request: &Request) -> usize {
         + request.records.iter().map(Record::heap_size).sum::<usize>()
 }
 
-fn count(standing: &mut Standing, facts: &Facts, add: bool) {
+pub(super) fn count(standing: &mut Standing, facts: &Facts, add: bool) {
     let step = |count: &mut u64| *count = if add { *count + 1 } else { *count - 1 };
     step(&mut standing.total);
     match facts.outcome.and_then(|outcome| Outcome::ALL.iter().position(|other| *other == outcome)) {

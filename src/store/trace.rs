@@ -2,8 +2,8 @@
 
 use hashbrown::HashMap;
 
-use super::Rid;
 use super::rows::{self, Packed, Row, Rows};
+use super::{Rid, work};
 use crate::lifecycle::account::{chunk, chunk_of, entry};
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::request::RequestKey;
@@ -32,6 +32,16 @@ pub struct Group {
 /// The group of a row that came after its trace was grouped last.
 pub const UNGROUPED: u16 = u16::MAX;
 
+/// The group of a row whose request is gone; it stays in place until there are enough of them.
+const GONE: u16 = UNGROUPED - 1;
+
+/// The most groups a trace may have.
+pub const MOST_GROUPS: usize = GONE as usize;
+
+/// Rows that are gone are swept away when they are more than one in so many: what a request's going costs is what it had,
+/// not what the trace has.
+const SWEPT_AT: usize = 8;
+
 /// A trace.
 #[derive(Debug)]
 pub struct Trace {
@@ -49,8 +59,10 @@ pub struct Trace {
     hints: Option<Box<Vec<Rid>>>,
     /// Waiting to be grouped.
     pub dirty: bool,
-    /// Rows when it was last grouped.
+    /// Rows that were there when it was last grouped, and still are.
     pub grouped: usize,
+    /// Rows that are gone and have not been swept away.
+    gone: usize,
     /// When that was.
     pub grouped_ns: u64,
     /// Whether it was listed as control traffic.
@@ -72,6 +84,7 @@ impl Trace {
             hints: None,
             dirty: false,
             grouped: 0,
+            gone: 0,
             grouped_ns: 0,
             grouped_as_control: false,
             accounted: 0,
@@ -80,7 +93,12 @@ impl Trace {
 
     /// How many spans it has.
     pub fn len(&self) -> usize {
-        self.rows.len() + self.packed.len()
+        self.rows.len() - self.gone + self.packed.len()
+    }
+
+    /// Which of its rows are spans that are still there.
+    pub fn live<'r>(&self, rows: &'r [Row]) -> impl Iterator<Item = usize> + 'r {
+        rows.iter().enumerate().filter(|(_, row)| row.group != GONE).map(|(at, _)| at)
     }
 
     /// Its rows, whichever form they are in.
@@ -93,6 +111,7 @@ impl Trace {
         if self.rows.is_empty() {
             return;
         }
+        self.sweep();
         let packed = rows::pack(&self.rows, self.bodies.len(), |id| self.find(id));
         self.packed = packed;
         self.rows = Vec::new();
@@ -219,34 +238,71 @@ impl Trace {
         }
     }
 
-    /// Keeps only the rows of other requests than `key`, with their bodies; for a trace shared by several requests.
-    /// `gone` is given each row that goes, with the bytes of its body.
+    /// Lets the rows of `key` go; for a trace shared by several requests. `gone` is given each row that goes, with the
+    /// bytes of its body. Costs what the request has, and now and then what the trace has.
     pub fn remove_request(&mut self, key: RequestKey, mut gone: impl FnMut(&Row, &[u8])) {
+        self.open();
         let numbers: Vec<u16> = self.numbers_of(key).collect();
-        numbers.into_iter().for_each(|number| self.remove_group(number, &mut gone));
-        self.groups.iter_mut().for_each(|group| group.rows.clear());
-        for (at, row) in self.rows.iter().enumerate() {
-            if let Some(group) = self.groups.get_mut(usize::from(row.group)) {
-                group.rows.push(at as u32);
+        for number in numbers {
+            for at in std::mem::take(&mut self.groups[usize::from(number)].rows) {
+                let at = at as usize;
+                work::step();
+                gone(&self.rows[at], self.body(&self.rows, at));
+                self.rows[at].group = GONE;
+                if let Some(index) = &mut self.index {
+                    index.remove(&self.rows[at].id);
+                }
+                self.gone += 1;
+                self.grouped -= 1;
             }
+        }
+        // Without an index rows are looked at one by one, and there are few.
+        if self.index.is_none() || self.gone * SWEPT_AT > self.rows.len() {
+            self.sweep();
         }
     }
 
-    fn remove_group(&mut self, group: u16, gone: &mut impl FnMut(&Row, &[u8])) {
-        self.open();
+    /// Forgets what is needed to find and group its rows: they are about to go.
+    pub fn forget_all_but_rows(&mut self) {
+        self.index = None;
+        self.groups = Vec::new();
+        self.by_key = Vec::new();
+    }
+
+    /// Keeps the first `count` rows with their bodies.
+    pub fn truncate(&mut self, count: usize) {
+        let Some(first) = self.rows.get(count) else { return };
+        self.bodies.truncate(first.body as usize);
+        self.rows.truncate(count);
+        // What is left of a large one is made smaller where it is.
+        if self.rows.capacity() > count + count / 8 {
+            self.rows.shrink_to_fit();
+            self.bodies.shrink_to_fit();
+        }
+    }
+
+    /// Makes room of the rows that are gone.
+    pub fn sweep(&mut self) {
+        if self.gone == 0 {
+            return;
+        }
+        self.gone = 0;
         let old = std::mem::take(&mut self.rows);
         let bodies = std::mem::take(&mut self.bodies);
         self.index = None;
+        self.groups.iter_mut().for_each(|group| group.rows.clear());
         for (at, row) in old.iter().enumerate() {
-            let end = old.get(at + 1).map_or(bodies.len(), |next| next.body as usize);
-            let body = &bodies[row.body as usize..end];
-            if row.group == group {
-                gone(row, body);
-            } else {
-                let moved = Row { body: self.bodies.len() as u32, ..*row };
-                self.bodies.extend_from_slice(body);
-                self.push(moved);
+            work::step();
+            if row.group == GONE {
+                continue;
             }
+            let end = old.get(at + 1).map_or(bodies.len(), |next| next.body as usize);
+            let moved = Row { body: self.bodies.len() as u32, ..*row };
+            self.bodies.extend_from_slice(&bodies[row.body as usize..end]);
+            if let Some(group) = self.groups.get_mut(usize::from(row.group)) {
+                group.rows.push(self.rows.len() as u32);
+            }
+            self.push(moved);
         }
         self.rows.shrink_to_fit();
         self.bodies.shrink_to_fit();

@@ -6,14 +6,18 @@
 pub mod action;
 pub mod app;
 pub mod clipboard;
+pub mod keymap;
 pub mod keys;
 pub mod layers;
+pub mod mouse;
 pub mod panes;
+pub mod save;
 pub mod screen;
 pub mod shared;
 pub mod signals;
 pub mod terminal;
 pub mod theme;
+pub mod travel;
 pub mod widgets;
 
 #[cfg(test)]
@@ -29,12 +33,16 @@ use ratatui::backend::CrosstermBackend;
 pub use app::{Event, ExitReason, Setup};
 pub use shared::Shared;
 
+use crate::view::link::TraceUrl;
+
 /// What the screen needs.
 pub struct RunArgs<'a> {
     /// The store and what the sources tell.
     pub shared: Arc<Shared>,
     /// How the screen looks.
     pub setup: Setup,
+    /// Where traces are shown by their store.
+    pub trace_url: Option<TraceUrl>,
     /// Nanoseconds since the epoch.
     pub clock: &'a dyn Fn() -> u64,
 }
@@ -53,7 +61,7 @@ pub fn run(args: RunArgs<'_>) -> io::Result<ExitReason> {
     listen(sender.clone())?;
     args.shared.tell(sender);
     let mut screen = screen::Screen::new(CrosstermBackend::new(io::stdout()));
-    let mut app = app::App::new(&*args.shared, args.setup, args.clock);
+    let mut app = app::App::new(&*args.shared, args.setup, args.clock).linking(args.trace_url);
     let ended = app.run(&mut screen, &mut host, &events);
     args.shared.hush();
     match ended {
@@ -70,6 +78,7 @@ fn listen(events: Sender<Event>) -> io::Result<()> {
             let event = match input::read() {
                 Ok(input::Event::Key(key)) => Event::Key(key),
                 Ok(input::Event::Paste(text)) => Event::Paste(text),
+                Ok(input::Event::Mouse(mouse)) => Event::Mouse(mouse),
                 Ok(input::Event::Resize(..)) => Event::Resize,
                 Ok(_) => continue,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

@@ -10,10 +10,16 @@ use parking_lot::{FairMutex, Mutex};
 use super::app::{Event, Hub, Look};
 use crate::store::Store;
 use crate::view::data::Data;
-use crate::view::header::Vitals;
+use crate::view::header::{Vitals, WayOut};
 
 /// Notices kept; older ones go.
 const NOTICES: usize = 500;
+
+/// Tells how the ways out stand at the moment.
+type Watch = Box<dyn Fn() -> Vec<WayOut> + Send + Sync>;
+
+/// Hears whether the screen stands still.
+type Hold = Box<dyn Fn(bool) + Send + Sync>;
 
 /// See the module.
 pub struct Shared {
@@ -24,12 +30,31 @@ pub struct Shared {
     /// Whether the screen has been told and has not looked yet.
     told: AtomicBool,
     screen: Mutex<Option<Sender<Event>>>,
+    watch: Mutex<Option<Watch>>,
+    hold: Mutex<Option<Hold>>,
 }
 
 impl Shared {
     /// Around a store.
     pub fn new(store: Arc<FairMutex<Store>>, vitals: Vitals) -> Self {
-        Self { store, vitals: Mutex::new(vitals), told: AtomicBool::new(false), screen: Mutex::new(None) }
+        Self {
+            store,
+            vitals: Mutex::new(vitals),
+            told: AtomicBool::new(false),
+            screen: Mutex::new(None),
+            watch: Mutex::new(None),
+            hold: Mutex::new(None),
+        }
+    }
+
+    /// Tells this from now on, at each look, whether the screen stands still.
+    pub fn on_hold(&self, hold: impl Fn(bool) + Send + Sync + 'static) {
+        *self.hold.lock() = Some(Box::new(hold));
+    }
+
+    /// Asks this from now on how the ways out stand.
+    pub fn watch(&self, ways: impl Fn() -> Vec<WayOut> + Send + Sync + 'static) {
+        *self.watch.lock() = Some(Box::new(ways));
     }
 
     /// Says that something has changed; costs next to nothing while the screen has not looked since the last time.
@@ -68,17 +93,20 @@ impl Hub for Shared {
     fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
         // Before looking: what comes while we look is told again.
         self.told.store(false, Ordering::Release);
+        if let Some(hold) = &*self.hold.lock() {
+            hold(look.past.is_some());
+        }
         let mut vitals = self.vitals.lock().clone();
+        vitals.ways_out = self.watch.lock().as_ref().map_or_else(Vec::new, |ways| ways());
         let mut store = self.store.lock();
         vitals.last_arrival_ns = (store.arrived_ns() > 0).then(|| store.arrived_ns());
         store.pin(look.pin);
         store.refresh(look.now_ns);
-        match look.frozen_ns {
-            Some(_) if !store.lens().is_held() => store.hold(),
-            Some(_) => {}
+        match look.past {
+            Some(past) => store.hold(past),
             None => store.release(),
         }
-        let until_ns = look.frozen_ns.unwrap_or(look.now_ns);
+        let until_ns = look.past.map_or(look.now_ns, |past| past.at_ns());
         store.look(look.filter.query(), look.window_ns, until_ns);
         store.refresh_lens(until_ns);
         see(&*store, &vitals);
@@ -93,7 +121,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     fn look(shared: &Shared, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
-        shared.look(&Look { now_ns: 1, pin: None, filter: &Filter::default(), window_ns: None, frozen_ns: None }, see);
+        shared.look(&Look { now_ns: 1, pin: None, filter: &Filter::default(), window_ns: None, past: None }, see);
     }
 
     #[test]

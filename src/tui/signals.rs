@@ -1,8 +1,9 @@
 //! Signals as events: INT, TERM and HUP end the program with 128 plus their number, TSTP stops it, CONT makes it draw
-//! anew. A second signal to end does so at once (field case B64).
+//! anew. A second signal to end does so at once, and so does time (field case B64).
 
 use std::io;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
@@ -22,13 +23,10 @@ pub fn listen(events: Sender<Event>) -> io::Result<()> {
             let event = match signal {
                 SIGTSTP => Event::Stop,
                 SIGCONT => Event::Resumed,
-                number if ending => {
-                    terminal::give_back();
-                    std::process::exit(128 + number);
-                }
+                number if ending => end(number),
                 number => {
                     ending = true;
-                    Event::Signal(number)
+                    end_in_time(number)
                 }
             };
             // Nobody listens: the screen has ended, and the next signal to end the program must still do so.
@@ -38,4 +36,22 @@ pub fn listen(events: Sender<Event>) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// How long the orderly end may take: the screen may wait for a terminal that reads nothing.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks for an orderly end, and sees to it that there is one.
+fn end_in_time(signal: i32) -> Event {
+    // Without this thread it takes a second signal.
+    let _ = std::thread::Builder::new().name("end".into()).spawn(move || {
+        std::thread::sleep(PATIENCE);
+        end(signal)
+    });
+    Event::Signal(signal)
+}
+
+fn end(signal: i32) -> ! {
+    terminal::give_back_at_once();
+    std::process::exit(128 + signal)
 }

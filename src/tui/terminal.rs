@@ -6,14 +6,18 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste};
 use crossterm::style::ResetColor;
 use crossterm::terminal::{DisableLineWrap, EnableLineWrap, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{cursor, execute, terminal};
 
 use super::app::Host;
 use super::clipboard;
+
+/// How long a terminal may take to read what gives it back.
+const MOMENT: Duration = Duration::from_millis(300);
 
 /// Whether the terminal is ours now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -64,9 +68,30 @@ pub fn give_back() {
     }
     // Leaving the alternate screen does not show the cursor again: everything is undone by name.
     let mut out = io::stdout();
-    let _ = execute!(out, EnableLineWrap, DisableBracketedPaste, ResetColor, LeaveAlternateScreen, cursor::Show);
+    let _ = execute!(
+        out,
+        EnableLineWrap,
+        DisableMouseCapture,
+        DisableBracketedPaste,
+        ResetColor,
+        LeaveAlternateScreen,
+        cursor::Show
+    );
     let _ = terminal::disable_raw_mode();
     let _ = out.flush();
+}
+
+/// Gives the terminal back within a moment: of one that reads nothing (Ctrl-S, a stalled SSH) the modes alone, for what is
+/// written to it would wait for ever.
+pub fn give_back_at_once() {
+    let (done, waiting) = std::sync::mpsc::channel();
+    let spawned = std::thread::Builder::new().spawn(move || {
+        give_back();
+        let _ = done.send(());
+    });
+    if spawned.is_err() || waiting.recv_timeout(MOMENT).is_err() {
+        let _ = terminal::disable_raw_mode();
+    }
 }
 
 /// A panic in any thread gives the terminal back first, so that its message is seen, then ends the program: a program
@@ -89,7 +114,12 @@ fn give_back_on_panic() {
 /// The terminal while it is ours; gives it back when dropped.
 pub struct Terminal {
     in_tmux: bool,
+    mouse: bool,
 }
+
+/// Has the terminal tell of buttons, of motion while one is held, and of the wheel, in a form without limits. Motion alone
+/// is not asked for: nothing here would use it.
+const LISTEN_TO_MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1002h\x1b[?1006h";
 
 impl Terminal {
     /// Takes the terminal.
@@ -98,7 +128,7 @@ impl Terminal {
     /// The terminal did not obey.
     pub fn new() -> io::Result<Self> {
         take()?;
-        Ok(Self { in_tmux: std::env::var_os("TMUX").is_some() })
+        Ok(Self { in_tmux: std::env::var_os("TMUX").is_some(), mouse: false })
     }
 }
 
@@ -113,14 +143,16 @@ impl Host for Terminal {
         give_back();
         // Stops every thread of the process here, until SIGCONT.
         signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
-        take()
+        take()?;
+        self.mouse(self.mouse)
     }
 
     fn retake(&mut self) -> io::Result<()> {
         // A shell sets its own modes when a job is stopped (SIGSTOP gives no chance to do it first). Raw mode counts as on
         // until it is turned off by name; only then is it turned on in fact.
         terminal::disable_raw_mode()?;
-        take()
+        take()?;
+        self.mouse(self.mouse)
     }
 
     fn copy(&mut self, what: &str, text: &str) -> String {
@@ -134,6 +166,17 @@ impl Host for Terminal {
                 }
             }
         }
+    }
+
+    fn mouse(&mut self, on: bool) -> io::Result<()> {
+        self.mouse = on;
+        let mut out = io::stdout();
+        if on {
+            out.write_all(LISTEN_TO_MOUSE)?
+        } else {
+            execute!(out, DisableMouseCapture)?
+        }
+        out.flush()
     }
 
     fn is_there(&self) -> bool {

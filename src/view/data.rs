@@ -4,14 +4,15 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::filter::Filter;
 use crate::checks::Answers;
-use crate::lifecycle::facts::{Facts, State};
+use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::{RequestKey, RequestView};
 use crate::query::Query;
 use crate::store::rollup::Rollup;
-use crate::store::{Checked, Counts, Standing, Store};
+use crate::store::{Checked, Counts, Past, Standing, Store};
 
 /// What screens read.
 pub trait Data {
@@ -44,6 +45,14 @@ pub trait Data {
     fn answers(&self, key: RequestKey) -> Option<&Answers>;
     /// What the checks have said of all requests.
     fn checked(&self) -> &Checked;
+    /// The requests as they are now, to be held.
+    fn still(&self, now_ns: u64) -> Arc<Past>;
+    /// The requests as they were at a moment.
+    fn past(&self, at_ns: u64) -> Arc<Past>;
+    /// When anything that is held was heard of first and last, nanoseconds since the epoch.
+    fn heard(&self) -> Option<(u64, u64)>;
+    /// The whole request as far as it was known then, but with the facts of now; follows joins.
+    fn request_at(&self, key: RequestKey, past: &Past) -> Option<RequestView<'_>>;
 }
 
 /// See [`Data::passing`].
@@ -122,40 +131,60 @@ impl Data for Store {
     fn checked(&self) -> &Checked {
         self.checked()
     }
+    fn still(&self, now_ns: u64) -> Arc<Past> {
+        self.still(now_ns)
+    }
+    fn past(&self, at_ns: u64) -> Arc<Past> {
+        self.past(at_ns)
+    }
+    fn heard(&self) -> Option<(u64, u64)> {
+        self.heard()
+    }
+    fn request_at(&self, key: RequestKey, past: &Past) -> Option<RequestView<'_>> {
+        self.request_at(key, past)
+    }
 }
 
-/// The list as it stood at one moment: which requests there were, and the facts of those that could still change.
+/// The list as it stood at one moment: which requests there were, and the facts of those that were other ones than now.
 ///
 /// Ended requests hardly ever change and are read from the store; the few that do (a late record) show it early.
 pub struct Frozen {
-    /// When, nanoseconds since the epoch.
-    pub at_ns: u64,
-    keys: Vec<RequestKey>,
-    facts: HashMap<RequestKey, Facts>,
+    past: Arc<Past>,
+    /// The facts of the requests on screen, whatever their state.
+    shown: HashMap<RequestKey, Facts>,
     version: u64,
-    standing: Standing,
+    total: u64,
     counts: Counts,
     memory: (usize, usize),
 }
 
 impl Frozen {
-    /// Freezes `data`; `shown` are the requests on screen, whose facts are kept whatever their state.
+    /// Freezes `data` as it is; `shown` are the requests on screen.
     pub fn new(data: &dyn Data, shown: &[RequestKey], at_ns: u64) -> Self {
-        let mut keys = Vec::with_capacity(data.standing().total as usize);
-        let mut facts = HashMap::new();
-        for (key, known) in data.newest() {
-            keys.push(key);
-            if known.state == State::InFlight {
-                facts.insert(key, known.clone());
-            }
-        }
-        for key in shown {
-            if let Some(known) = data.facts(*key) {
-                facts.entry(*key).or_insert_with(|| known.clone());
-            }
-        }
-        let (version, standing) = (data.version(), data.standing());
-        Self { at_ns, keys, facts, version, standing, counts: data.counts().clone(), memory: data.memory() }
+        let shown = shown.iter().filter_map(|key| Some((*key, data.facts(*key)?.clone()))).collect();
+        Self::of(data, shown, data.still(at_ns))
+    }
+
+    /// Looks back: `data` as it was at a moment.
+    pub fn back(data: &dyn Data, at_ns: u64) -> Self {
+        Self::of(data, HashMap::new(), data.past(at_ns))
+    }
+
+    fn of(data: &dyn Data, shown: HashMap<RequestKey, Facts>, past: Arc<Past>) -> Self {
+        // Another moment is another version.
+        let version = data.version().rotate_left(40) ^ past.at_ns();
+        let (total, counts, memory) = (data.standing().total, data.counts().clone(), data.memory());
+        Self { past, shown, version, total, counts, memory }
+    }
+
+    /// The requests as they were.
+    pub fn past(&self) -> &Arc<Past> {
+        &self.past
+    }
+
+    /// The moment, nanoseconds since the epoch.
+    pub fn at_ns(&self) -> u64 {
+        self.past.at_ns()
     }
 
     /// The frozen view over what the store holds now.
@@ -165,7 +194,7 @@ impl Frozen {
 
     /// Requests that have come since.
     pub fn newer(&self, now: &dyn Data) -> u64 {
-        now.standing().total.saturating_sub(self.standing.total)
+        now.standing().total.saturating_sub(self.total)
     }
 }
 
@@ -175,12 +204,24 @@ pub struct FrozenData<'a> {
     now: &'a dyn Data,
 }
 
+impl FrozenData<'_> {
+    /// Facts that are not those of now.
+    fn other(&self, key: RequestKey) -> Option<&Facts> {
+        self.frozen.shown.get(&key).or_else(|| self.frozen.past.changed(key))
+    }
+
+    /// Whether a request was there; one that was joined into another since was.
+    fn was_there(&self, key: RequestKey) -> bool {
+        !self.frozen.past.looks_back() || self.now.resolve(key).is_some_and(|key| self.frozen.past.has(key))
+    }
+}
+
 impl Data for FrozenData<'_> {
     fn version(&self) -> u64 {
         self.frozen.version
     }
     fn standing(&self) -> Standing {
-        self.frozen.standing
+        self.frozen.past.standing()
     }
     fn counts(&self) -> &Counts {
         &self.frozen.counts
@@ -189,7 +230,7 @@ impl Data for FrozenData<'_> {
         self.frozen.memory
     }
     fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_> {
-        Box::new(self.frozen.keys.iter().filter_map(|key| Some((*key, self.facts(*key)?))))
+        Box::new(self.frozen.past.keys().iter().filter_map(|key| Some((*key, self.facts(*key)?))))
     }
     fn passing(&self, filter: &Filter) -> Option<Passing<'_>> {
         self.now.passing(filter)
@@ -198,11 +239,11 @@ impl Data for FrozenData<'_> {
         self.now.seen()
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {
-        self.frozen.facts.get(&key).or_else(|| self.now.facts(key))
+        self.other(key).or_else(|| self.now.facts(key).filter(|_| self.was_there(key)))
     }
     fn request(&self, key: RequestKey) -> Option<RequestView<'_>> {
-        let mut request = self.now.request(key)?;
-        if let Some(facts) = self.frozen.facts.get(&key) {
+        let mut request = self.now.request_at(key, &self.frozen.past).filter(|_| self.was_there(key))?;
+        if let Some(facts) = self.other(key) {
             request.facts = facts;
         }
         Some(request)
@@ -211,12 +252,26 @@ impl Data for FrozenData<'_> {
         self.now.matches(query, key)
     }
     fn answers(&self, key: RequestKey) -> Option<&Answers> {
-        self.now.answers(key)
+        // Of a request that had not ended nothing could be said.
+        let is_over = !self.frozen.past.looks_back() || self.facts(key).is_some_and(|facts| facts.end_ns.is_some());
+        self.now.answers(key).filter(|_| is_over)
     }
     fn checked(&self) -> &Checked {
         self.now.checked()
     }
     fn resolve(&self, key: RequestKey) -> Option<RequestKey> {
-        if self.frozen.facts.contains_key(&key) { Some(key) } else { self.now.resolve(key) }
+        if self.other(key).is_some() { Some(key) } else { self.now.resolve(key) }
+    }
+    fn still(&self, _: u64) -> Arc<Past> {
+        Arc::clone(&self.frozen.past)
+    }
+    fn past(&self, at_ns: u64) -> Arc<Past> {
+        self.now.past(at_ns)
+    }
+    fn heard(&self) -> Option<(u64, u64)> {
+        self.now.heard()
+    }
+    fn request_at(&self, key: RequestKey, past: &Past) -> Option<RequestView<'_>> {
+        self.now.request_at(key, past)
     }
 }

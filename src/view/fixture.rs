@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::data::{Data, Seen};
 use crate::checks::Answers;
@@ -16,7 +17,7 @@ use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
 use crate::lifecycle::stage::*;
 use crate::query::{OnDemand, Query};
 use crate::store::rollup::Rollup;
-use crate::store::{Checked, Counts, Standing};
+use crate::store::{Checked, Counts, Past, Standing};
 
 pub const MS: u64 = 1_000_000;
 /// The fixture's present.
@@ -209,6 +210,34 @@ impl Fixture {
 }
 
 impl Data for Fixture {
+    fn still(&self, now_ns: u64) -> Arc<Past> {
+        Arc::new(Past::still(self.newest(), self.standing(), now_ns))
+    }
+    fn past(&self, at_ns: u64) -> Arc<Past> {
+        let there: Vec<(RequestKey, Facts)> = self
+            .newest()
+            .filter(|(_, facts)| facts.start_ns <= at_ns)
+            .map(|(key, facts)| match facts.end_ns {
+                Some(end_ns) if end_ns <= at_ns => (key, facts.clone()),
+                _ => (key, Facts { state: State::InFlight, outcome: None, end_ns: None, ..facts.clone() }),
+            })
+            .collect();
+        let total = there.len() as u64;
+        let past = Past::still(
+            there.iter().map(|(key, facts)| (*key, facts)),
+            Standing { total, ..Default::default() },
+            at_ns,
+        );
+        Arc::new(past.looking_back())
+    }
+    fn heard(&self) -> Option<(u64, u64)> {
+        let first = self.newest().map(|(_, facts)| facts.start_ns).min()?;
+        let last = self.newest().map(|(_, facts)| facts.end_ns.unwrap_or(facts.start_ns)).max()?;
+        Some((first, last))
+    }
+    fn request_at(&self, key: RequestKey, _: &Past) -> Option<RequestView<'_>> {
+        self.request(key)
+    }
     fn matches(&self, query: &Query, key: RequestKey) -> bool {
         self.facts(key).is_some_and(|facts| query.matches(facts, &OnDemand::new(|| self.request(key))))
     }

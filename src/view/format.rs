@@ -106,6 +106,12 @@ pub fn clock(ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(ns)).map_or("–".into(), |time| time.strftime("%H:%M:%SZ").to_string())
 }
 
+/// Likewise with milliseconds: `12:04:31.250Z`.
+pub fn clock_ms(ns: u64) -> String {
+    let time = jiff::Timestamp::from_nanosecond(i128::from(ns));
+    time.map_or("–".into(), |time| time.strftime("%H:%M:%S%.3fZ").to_string())
+}
+
 /// A moment in full, in UTC: `2026-11-30T03:14:12.123456789Z`.
 pub fn timestamp(ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(ns)).map_or_else(|_| ns.to_string(), |time| format!("{time:.9}"))

@@ -33,6 +33,8 @@ pub struct Guard {
 /// What is being read, and how far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
+    /// What is done with it: `reading`, `replaying ×10`.
+    pub doing: String,
     /// The file or trace store being read.
     pub name: String,
     /// How far.
@@ -75,8 +77,21 @@ pub struct Vitals {
     pub loading: Option<Loading>,
     /// The trace store that is read.
     pub store: Option<String>,
+    /// Where what is received goes on to.
+    pub ways_out: Vec<WayOut>,
     /// Things worth telling once, oldest first: odd paths, bad lines, snake_case fields.
     pub notices: Vec<String>,
+}
+
+/// A way out of what is received: a recording, a receiver behind this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WayOut {
+    /// `rec` or `fwd`.
+    pub name: &'static str,
+    /// How it stands.
+    pub said: String,
+    /// What went wrong: stopped, lost.
+    pub trouble: Option<String>,
 }
 
 /// A figure of the header.
@@ -113,6 +128,10 @@ const BARS: usize = 8;
 impl Meter {
     /// Takes note that `spans` had been received at `now_ns`.
     pub fn sample(&mut self, spans: u64, now_ns: u64) {
+        // A clock that goes back makes no rate: it is taken anew.
+        if self.samples.back().is_some_and(|(at, _)| now_ns < *at) {
+            self.samples.clear();
+        }
         if let Some((at, before)) = self.samples.back().copied() {
             if now_ns.saturating_sub(at) < 250_000_000 {
                 return;
@@ -168,6 +187,13 @@ pub enum Pace {
         /// Requests since the pause.
         newer: u64,
     },
+    /// Shows a moment that has passed.
+    Back {
+        /// The moment, nanoseconds since the epoch.
+        at_ns: u64,
+        /// How long before the last moment of all that is held, nanoseconds.
+        ago_ns: u64,
+    },
 }
 
 /// Builds the header.
@@ -196,8 +222,8 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
             Done::Bytes { read, total } => (format::percent(read, total), Some(format::bytes(total))),
             Done::Time { done_ns, of_ns } => (format::percent(done_ns, of_ns), Some(format::duration(of_ns))),
         };
-        let mut long =
-            vec![Piece::dim("reading "), Piece::plain(&loading.name), Piece::new(format!(" {done}"), Tone::Accent)];
+        let doing = Piece::dim(format!("{} ", loading.doing));
+        let mut long = vec![doing, Piece::plain(&loading.name), Piece::new(format!(" {done}"), Tone::Accent)];
         long.extend(of.map(|of| Piece::dim(format!(" of {of}"))));
         add(2, long, vec![Piece::new(format!("⇣ {done}"), Tone::Accent)], false);
     }
@@ -220,6 +246,10 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
         let account = Account::of_spans(counts);
         add(7, vec![Piece::dim(account.to_string())], vec![Piece::dim(account.short())], false);
     }
+    for way in &vitals.ways_out {
+        let (long, short) = way_out(way);
+        add(if way.trouble.is_some() { 2 } else { 5 }, long, short, false);
+    }
     if !vitals.notices.is_empty() {
         let count = format::count(vitals.notices.len() as u64);
         let long = vec![Piece::new(format!("! {count}"), Tone::Warn), Piece::dim(" notices")];
@@ -234,6 +264,13 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
             let short = vec![Piece::new("PAUSED ", Tone::Warn), Piece::plain(window.word())];
             let mut long = short.clone();
             long.push(Piece::dim(format!(" {} since", format::count(newer))));
+            add(1, long, short, true);
+        }
+        Pace::Back { at_ns, ago_ns } => {
+            let ago = format::duration(ago_ns);
+            let short = vec![Piece::new("BACK ", Tone::Warn), Piece::plain(format!("−{ago} {}", window.word()))];
+            let mut long = vec![Piece::new("BACK ", Tone::Warn), Piece::plain(format::clock_ms(at_ns))];
+            long.push(Piece::dim(format!(" −{ago} · {} · p live", window.word())));
             add(1, long, short, true);
         }
     }
@@ -300,6 +337,18 @@ fn listeners(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
     (!listeners.is_empty()).then_some((long, short))
 }
 
+/// `rec 12 MiB`, and loudly what went wrong.
+fn way_out(way: &WayOut) -> (Line, Line) {
+    let WayOut { name, said, trouble } = way;
+    match trouble {
+        None => (vec![Piece::dim(format!("{name} ")), Piece::plain(said)], vec![Piece::dim(*name)]),
+        Some(trouble) => (
+            vec![Piece::dim(format!("{name} ")), Piece::new(trouble, Tone::Bad), Piece::dim(format!(" {said}"))],
+            vec![Piece::new(format!("{name}!"), Tone::Bad)],
+        ),
+    }
+}
+
 /// Everything that came and is not there: evicted, refused, shed, unreadable; and how often a sender was told to come
 /// again, which loses nothing by itself. In full it says of what kind.
 fn lost(vitals: &Vitals, counts: &Counts) -> (Line, Line) {
@@ -356,6 +405,19 @@ mod tests {
     }
 
     #[test]
+    fn trouble_on_a_way_out_is_told_first() {
+        let way = |trouble: Option<&str>| WayOut {
+            name: "rec",
+            said: "12.0 MiB".into(),
+            trouble: trouble.map(str::to_owned),
+        };
+        let (long, short) = way_out(&way(None));
+        assert_eq!((text(&long).as_str(), text(&short).as_str()), ("rec 12.0 MiB", "rec"));
+        let (long, short) = way_out(&way(Some("STOPPED")));
+        assert_eq!((text(&long).as_str(), text(&short).as_str()), ("rec STOPPED 12.0 MiB", "rec!"));
+    }
+
+    #[test]
     fn the_rate_falls_to_zero_when_nothing_comes() {
         let mut meter = Meter::default();
         let second = 1_000_000_000;
@@ -368,6 +430,11 @@ mod tests {
         }
         assert_eq!(meter.rate(12 * second), 0.0);
         assert_eq!(meter.bars().count(), BARS);
+        // The clock goes back an hour: what comes from then on has its rate at once.
+        for tick in 0..=4u64 {
+            meter.sample(800 + tick * 100, second + tick * second / 2);
+        }
+        assert!((meter.rate(3 * second) - 200.0).abs() < 1.0);
         assert_eq!(sparkline([0, 1, 50, 100].into_iter()), "▁▂▅█");
     }
 }

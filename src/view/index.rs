@@ -79,12 +79,13 @@ impl Index {
             self.version = None;
             return;
         }
+        // By the clock that measures the cost: the present of the data may go back.
+        let started = clock();
         let asked_anew = self.sort != sort || self.filter != *filter || self.version.is_none();
-        let rested = now_ns.saturating_sub(self.built_at_ns) >= self.cost_ns * REST;
+        let rested = started.saturating_sub(self.built_at_ns) >= self.cost_ns * REST;
         if !asked_anew && (self.version == Some(data.version()) || !rested) {
             return;
         }
-        let started = clock();
         let column = COLUMNS.iter().find(|column| column.id == sort.column).unwrap_or(&COLUMNS[0]);
         let found: Box<dyn Iterator<Item = (RequestKey, &Facts)>> = match passing {
             Some(passing) => Box::new(passing.newest.filter_map(|key| Some((key, data.facts(key)?)))),
@@ -104,7 +105,7 @@ impl Index {
         };
         (self.sort, self.filter, self.version) = (sort, filter.clone(), Some(data.version()));
         (self.len, self.order) = (keys.len(), Order::Listed(keys));
-        (self.built_at_ns, self.cost_ns) = (now_ns, clock().saturating_sub(started));
+        (self.built_at_ns, self.cost_ns) = (started, clock().saturating_sub(started));
     }
 
     /// Whether there is something that the index does not show yet.

@@ -11,6 +11,7 @@ pub mod filter;
 pub mod format;
 pub mod header;
 pub mod index;
+pub mod link;
 pub mod list;
 pub mod otlp_json;
 pub mod outcomes;

@@ -4,6 +4,8 @@
 //! Protobuf encoding). What arrived leaves again: repeated keys, unknown enum numbers, empty lists, maps and texts, raw
 //! times. Fields that hold protobuf's default are left out, as every encoder does. Owns: this form. Keeps out: files.
 
+use std::fmt::Write;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value as Json, json};
@@ -11,7 +13,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::lifecycle::body::Attrs;
 use crate::lifecycle::context::{Resource, Scope};
 use crate::lifecycle::packed::Value;
-use crate::lifecycle::request::SpanView;
+use crate::lifecycle::record::Record;
+use crate::lifecycle::request::{RequestView, SpanView};
 
 /// A span as an element of `spans`.
 pub fn span(span: &SpanView<'_>) -> Json {
@@ -101,6 +104,70 @@ pub fn request(of: &SpanView<'_>) -> Json {
     resource_spans.insert("scopeSpans".into(), json!([scope_spans]));
     put_text(&mut resource_spans, "schemaUrl", of.resource.schema_url());
     json!({ "resourceSpans": [resource_spans] })
+}
+
+/// The spans of a scope, the first of them to speak for it.
+type OfScope<'a, 'b> = (&'b SpanView<'a>, Vec<Json>);
+
+/// Appends one export request as a line: spans grouped by who sent them.
+pub fn line(out: &mut String, spans: &[SpanView<'_>]) {
+    let mut resources: Vec<(&SpanView<'_>, Vec<OfScope<'_, '_>>)> = Vec::new();
+    for span in spans {
+        let at = resources.iter().position(|(first, _)| first.resource == span.resource).unwrap_or_else(|| {
+            resources.push((span, Vec::new()));
+            resources.len() - 1
+        });
+        let scopes = &mut resources[at].1;
+        let at = scopes.iter().position(|(first, _)| first.scope == span.scope).unwrap_or_else(|| {
+            scopes.push((span, Vec::new()));
+            scopes.len() - 1
+        });
+        scopes[at].1.push(self::span(span));
+    }
+    let resource_spans = resources.into_iter().map(|(of, scopes)| {
+        let scope_spans = scopes.into_iter().map(|(of, spans)| {
+            let mut out = Map::new();
+            out.insert("scope".into(), scope(of.scope));
+            out.insert("spans".into(), Json::Array(spans));
+            put_text(&mut out, "schemaUrl", of.scope.schema_url());
+            Json::Object(out)
+        });
+        let mut out = Map::new();
+        out.insert("resource".into(), resource(of.resource));
+        out.insert("scopeSpans".into(), Json::Array(scope_spans.collect()));
+        put_text(&mut out, "schemaUrl", of.resource.schema_url());
+        Json::Object(out)
+    });
+    let request = Json::Array(resource_spans.collect());
+    let _ = writeln!(out, "{{\"resourceSpans\":{request}}}");
+}
+
+/// Appends all that is known of a request: its spans, then its trace records.
+pub fn whole_request(out: &mut String, request: &RequestView<'_>) {
+    if !request.spans.is_empty() {
+        line(out, &request.spans);
+    }
+    records_line(out, &request.records);
+}
+
+/// Appends trace records as one export request of logs, as their producer sends them.
+pub fn records_line(out: &mut String, records: &[&Record]) {
+    if records.is_empty() {
+        return;
+    }
+    let text = |key: &str, text: &str| json!({ "key": key, "value": { "stringValue": text } });
+    let logs = records.iter().map(|record| {
+        let time = record.time_ms.saturating_mul(1_000_000).to_string();
+        json!({
+            "timeUnixNano": time,
+            "observedTimeUnixNano": time,
+            "body": { "stringValue": record.event_type.as_str() },
+            "attributes": [text("event_type", &record.event_type), text("payload", &record.raw)],
+        })
+    });
+    let logs: Vec<Json> = logs.collect();
+    let scope_logs = json!([{ "scope": { "name": "dynamo.request_trace" }, "logRecords": logs }]);
+    let _ = writeln!(out, "{}", json!({ "resourceLogs": [{ "scopeLogs": scope_logs }] }));
 }
 
 /// One value as an `AnyValue`.

@@ -9,6 +9,8 @@ mod files;
 mod flood;
 mod ingest;
 mod load;
+#[path = "../common/nobody.rs"]
+mod nobody;
 mod process;
 mod receive;
 mod screen;

@@ -42,17 +42,11 @@ const IDS: [&str; 8] = [
 ];
 
 /// Attributes that are measured anew for each request, as decimal text.
-const MEASURED: [&str; 9] = [
-    "ttft_ms",
-    "avg_itl_ms",
-    "itl_max_ms",
-    "itl_p50_ms",
-    "itl_p99_ms",
-    "elapsed_ms",
-    "latency_ms",
-    "dynamo.request.terminal.timestamp_unix_ns",
-    "busy_ns",
-];
+const MEASURED: [&str; 8] =
+    ["ttft_ms", "avg_itl_ms", "itl_max_ms", "itl_p50_ms", "itl_p99_ms", "elapsed_ms", "latency_ms", "busy_ns"];
+
+/// When a request ended, Unix nanoseconds as text.
+const TERMINAL: &str = "dynamo.request.terminal.timestamp_unix_ns";
 
 /// One copy of a capture: ids, times and measured numbers differ, everything else is as captured.
 pub fn fresh(requests: &[ExportTraceServiceRequest], copy: u32) -> Vec<ExportTraceServiceRequest> {
@@ -82,6 +76,9 @@ pub fn fresh(requests: &[ExportTraceServiceRequest], copy: u32) -> Vec<ExportTra
             };
             if IDS.contains(&attribute.key.as_str()) {
                 *text = format!("{copy:08x}{}", text.get(8..).unwrap_or(""));
+            } else if attribute.key == TERMINAL {
+                // A moment of the request: it moves with its spans, or each copy would contradict itself.
+                *text = text.parse::<u64>().map_or_else(|_| text.clone(), |time| (time + later).to_string());
             } else if MEASURED.contains(&attribute.key.as_str()) {
                 *text = other_digits(text, copy);
             }

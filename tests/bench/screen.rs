@@ -10,12 +10,13 @@ use reqtop::pipeline::{self, take_in};
 use reqtop::source::intake::{Bounds, Payload, Signal, channel};
 use reqtop::store::{Limits, Store};
 use reqtop::tui::Shared;
-use reqtop::tui::app::{App, Event, Host};
+use reqtop::tui::app::{App, Event};
 use reqtop::tui::theme::Theme;
 use reqtop::view::header::Vitals;
 
 use crate::counting;
 use crate::load::{capture, messages, spans};
+use crate::nobody::Nobody;
 use crate::{Line, quantile, within};
 
 /// A capture has 80 requests.
@@ -31,24 +32,6 @@ const BETWEEN: Duration = Duration::from_millis(33);
 /// Filters that facts answer, and filters that must read spans.
 const BY_FACTS: [&str; 4] = ["outcome:cancelled", "queue.wait>100ms", "phase:decode total<1s", "outcome:failed"];
 const BY_SPANS: [&str; 3] = ["thread.name:tokio*", "abandoned", "\"never said by anybody\""];
-
-/// A host without a terminal.
-pub struct Nobody;
-
-impl Host for Nobody {
-    fn suspend(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-    fn retake(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-    fn copy(&mut self, what: &str, _: &str) -> String {
-        what.to_owned()
-    }
-    fn is_there(&self) -> bool {
-        true
-    }
-}
 
 pub fn now_ns() -> u64 {
     SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64)
@@ -66,8 +49,11 @@ pub fn lines() -> Vec<Line> {
             wire += message.len();
             take_in(&mut store, &mut Payload::otlp(Signal::Traces, message), now_ns()).unwrap();
             store.refresh(now_ns());
+            store.check(now_ns());
         }
     }
+    // Everything that ended has been asked, as after a while on a screen.
+    store.check_all();
     let kept = store.counts().spans_kept as usize;
     let counted = counting::in_use();
     counting::stop();

@@ -50,6 +50,8 @@ pub fn count(report: &Json, path: &[&str]) -> u64 {
 /// A headless command that listens.
 pub struct Listening {
     pub child: Child,
+    /// What it said before it listened.
+    pub before: String,
     pub grpc: SocketAddr,
     pub http: SocketAddr,
 }
@@ -75,18 +77,24 @@ impl Listening {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = Vec::new();
         let stderr = child.stderr.as_mut().unwrap();
-        let mut byte = [0];
-        while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-            line.push(byte[0]);
-        }
-        let line = String::from_utf8(line).unwrap();
+        let mut before = String::new();
+        let line = loop {
+            let (mut line, mut byte) = (Vec::new(), [0]);
+            while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+                line.push(byte[0]);
+            }
+            let line = String::from_utf8(line).unwrap();
+            if line.is_empty() || line.contains("listening: ") {
+                break line;
+            }
+            before += &line;
+        };
         let address = |after: &str| {
             let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
             rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
         };
-        Self { grpc: address("grpc "), http: address("http "), child }
+        Self { grpc: address("grpc "), http: address("http "), before, child }
     }
 
     /// Ends it; gives what it printed.
@@ -106,6 +114,21 @@ impl Listening {
     pub fn spans(self) -> Vec<Json> {
         spans(&self.end().stdout)
     }
+}
+
+/// Waits until a listener says where it listens: gRPC and HTTP.
+pub fn addresses(stderr: &mut impl Read) -> (SocketAddr, SocketAddr) {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    let line = String::from_utf8(line).unwrap();
+    let address = |after: &str| {
+        let rest = line.split(after).nth(1).unwrap_or_else(|| panic!("{line}"));
+        rest.split([';', ',', '\n']).next().unwrap().trim().parse().unwrap()
+    };
+    (address("grpc "), address("http "))
 }
 
 /// The spans in OTLP JSON lines.

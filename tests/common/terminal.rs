@@ -29,6 +29,8 @@ impl Terminal {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_reqtop"));
         command.env_clear();
         command.env("TERM", "xterm-256color");
+        // Nobody's own settings.
+        command.env("XDG_CONFIG_HOME", "/none");
         env.iter().for_each(|(key, value)| command.env(key, value));
         command.args(args);
         let child = pair.slave.spawn_command(command).unwrap();

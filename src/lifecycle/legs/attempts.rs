@@ -22,13 +22,15 @@ pub(super) struct Attempt {
 /// The attempts of a request, by start.
 pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
     let mut attempts: Vec<Attempt> = Vec::new();
-    let is_dispatch = |span: &SpanView<'_>| span.stage == Stage::Dispatch && !is_worker_side(spans, span);
-    for (at, span) in spans.iter().enumerate().filter(|(_, span)| is_dispatch(span)).take(MOST) {
-        attempts.push(dispatch(at as u32, span));
-    }
+    // The base layout has `request.dispatch` below the worker's operation, without fields of its own: no attempt.
+    let is_dispatch = |span: &SpanView<'_>| {
+        let of_worker = matches!(span.up, Up::At(parent) if spans[parent as usize].stage == Stage::Operation);
+        span.stage == Stage::Dispatch && !of_worker
+    };
+    let dispatches = spans.iter().enumerate().filter(|(_, span)| is_dispatch(span));
+    attempts.extend(dispatches.filter_map(|(at, span)| dispatch(at as u32, span)).take(MOST));
     for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Route).take(MOST) {
-        let phase = Phase::of(span.text(Field::RoutePhase));
-        let number = attempt_of(span).unwrap_or(0);
+        let Route { phase, number, worker, dispatch: read } = read_route(span);
         let below = attempts.iter().position(|attempt| span.up == Up::At(attempt.span));
         // Before 2026-10-21 the route span stood beside its dispatch.
         let beside = || {
@@ -41,26 +43,17 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
                 let attempt = &mut attempts[found];
                 if attempt.route.is_none() {
                     attempt.route = Some(at as u32);
-                    read_route(&mut attempt.dispatch, span);
+                    join_route(&mut attempt.dispatch, read, worker);
                 }
             }
             None => {
-                let mut alone = new_dispatch(span, Origin::Inferred);
-                read_route(&mut alone, span);
-                attempts.push(Attempt { dispatch: alone, phase, number, span: at as u32, route: Some(at as u32) });
+                let dispatch = Dispatch { worker, ..read };
+                attempts.push(Attempt { dispatch, phase, number, span: at as u32, route: Some(at as u32) });
             }
         }
     }
     attempts.sort_by_key(|attempt| attempt.dispatch.start_ns);
     attempts
-}
-
-/// The base layout has `request.dispatch` below the worker's operation, without fields of its own: no attempt.
-fn is_worker_side(spans: &[SpanView<'_>], span: &SpanView<'_>) -> bool {
-    matches!(span.up, Up::At(parent) if spans[parent as usize].stage == Stage::Operation)
-        || (span.text(Field::Component) == "worker"
-            && span.get(Field::DispatchPhase).is_none()
-            && span.get(Field::DispatchRoute).is_none())
 }
 
 fn new_dispatch(span: &SpanView<'_>, origin: Origin) -> Dispatch {
@@ -81,46 +74,80 @@ fn new_dispatch(span: &SpanView<'_>, origin: Origin) -> Dispatch {
     }
 }
 
-fn dispatch(at: u32, span: &SpanView<'_>) -> Attempt {
+/// The attempt that a dispatch span tells of; `None` for a worker's own (the base layout), while its parent is missing.
+fn dispatch(at: u32, span: &SpanView<'_>) -> Option<Attempt> {
     let mut read = new_dispatch(span, Origin::Span);
     let (mut id, mut worker_rank, mut phase, mut number) = (None, None, Phase::Unknown, 0);
+    let (mut of_worker, mut said) = (false, false);
     for attr in span.body.attrs().unread() {
         match attr.field {
-            Field::DispatchRoute => read.route = text(attr.value()),
-            Field::DispatchPhase => phase = Phase::of(attr.value().as_str().unwrap_or("")),
+            Field::DispatchRoute => {
+                read.route = text(attr.value());
+                said = true;
+            }
+            Field::DispatchPhase => {
+                phase = Phase::of(attr.value().as_str().unwrap_or(""));
+                said = true;
+            }
             Field::DestinationWorker => id = attr.value().as_u64(),
             Field::DestinationRank => worker_rank = rank(attr.value()),
             Field::DispatchResult => read.result = text(attr.value()),
             Field::Attempt => number = attr.value().as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0),
+            Field::Component => of_worker = attr.value().as_str() == Some("worker"),
             _ => {}
         }
     }
     read.worker = id.map(|id| Worker { id, rank: worker_rank });
-    Attempt { dispatch: read, phase, number, span: at, route: None }
+    (said || !of_worker).then_some(Attempt { dispatch: read, phase, number, span: at, route: None })
 }
 
-fn read_route(dispatch: &mut Dispatch, span: &SpanView<'_>) {
-    let (mut id, mut worker_rank) = (None, None);
+/// What a route span tells.
+struct Route {
+    phase: Phase,
+    number: u32,
+    worker: Option<Worker>,
+    /// Everything else.
+    dispatch: Dispatch,
+}
+
+fn read_route(span: &SpanView<'_>) -> Route {
+    let mut read = new_dispatch(span, Origin::Inferred);
+    let (mut id, mut worker_rank, mut phase, mut number) = (None, None, Phase::Unknown, 0);
     for attr in span.body.attrs().unread() {
         match attr.field {
+            Field::RoutePhase => phase = Phase::of(attr.value().as_str().unwrap_or("")),
+            Field::Attempt => number = attr.value().as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0),
             Field::RouteWorker => id = attr.value().as_u64(),
             Field::RouteRank => worker_rank = rank(attr.value()),
-            Field::RouterMode if dispatch.route.is_empty() => dispatch.route = text(attr.value()),
-            Field::RouteOutcome => dispatch.attempt_outcome = text(attr.value()),
-            Field::ErrorType => dispatch.error = text(attr.value()),
-            Field::IsRetry => dispatch.retry = attr.value().as_bool(),
-            Field::MigrationReason => dispatch.migration_reason = text(attr.value()),
-            Field::FromWorker => dispatch.from_worker = attr.value().as_u64(),
-            Field::TokensCompleted => dispatch.tokens_carried = attr.value().as_u64(),
+            Field::RouterMode if read.route.is_empty() => read.route = text(attr.value()),
+            Field::RouteOutcome => read.attempt_outcome = text(attr.value()),
+            Field::ErrorType => read.error = text(attr.value()),
+            Field::IsRetry => read.retry = attr.value().as_bool(),
+            Field::MigrationReason => read.migration_reason = text(attr.value()),
+            Field::FromWorker => read.from_worker = attr.value().as_u64(),
+            Field::TokensCompleted => read.tokens_carried = attr.value().as_u64(),
             _ => {}
         }
     }
-    if dispatch.worker.is_none() {
-        dispatch.worker = id.map(|id| Worker { id, rank: worker_rank });
+    if read.route.is_empty() && span.name == "kv_router.route_request" {
+        read.route = "kv".into();
     }
-    if dispatch.route.is_empty() && span.name == "kv_router.route_request" {
-        dispatch.route = "kv".into();
-    }
+    Route { phase, number, worker: id.map(|id| Worker { id, rank: worker_rank }), dispatch: read }
+}
+
+/// Adds to an attempt what its route span tells; the dispatch's own word comes first.
+fn join_route(dispatch: &mut Dispatch, read: Dispatch, worker: Option<Worker>) {
+    let own = std::mem::take(&mut dispatch.route);
+    *dispatch = Dispatch {
+        span: dispatch.span,
+        start_ns: dispatch.start_ns,
+        duration_ns: dispatch.duration_ns,
+        route: if own.is_empty() { read.route } else { own },
+        worker: dispatch.worker.or(worker),
+        result: std::mem::take(&mut dispatch.result),
+        origin: dispatch.origin,
+        ..read
+    };
 }
 
 /// Gives the workers' admissions to the attempts they answered.

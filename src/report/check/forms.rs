@@ -2,6 +2,9 @@
 
 use std::fmt::{self, Display, Write};
 
+use crate::lifecycle::text;
+use crate::report::lines::Lines;
+
 use super::{CheckReport, CheckRow, LedgerRows, ViolationRow};
 
 /// A test case of JUnit.
@@ -30,8 +33,8 @@ impl CheckReport {
         let mut cases: Vec<(&str, &str, Case)> = Vec::new();
         for check in &self.checks {
             let case = if check.failing > 0 {
-                let text: Vec<&str> = check.unaccepted().map(|row| row.message.as_str()).collect();
-                Case::Failed(format!("{} of {} requests", check.violated, self.requests), text.join("\n"))
+                let short = format!("{} of {} requests", check.violated, self.requests);
+                Case::Failed(short, lines(check.unaccepted().map(|row| row.message.as_str())))
             } else if check.holds == 0 && check.violated == 0 {
                 Case::Skipped
             } else {
@@ -49,7 +52,7 @@ impl CheckReport {
         }
         let of = |sentences: Vec<String>| match sentences.len() {
             0 => Case::Passed,
-            count => Case::Failed(format!("{count} disagreements"), sentences.join("\n")),
+            count => Case::Failed(format!("{count} disagreements"), lines(sentences.iter().map(String::as_str))),
         };
         if let Some(load) = &self.load {
             cases.push(("reqtop.load", "requests", of(load.disagreements.clone())));
@@ -79,7 +82,7 @@ impl CheckReport {
 
     /// As GitHub workflow annotations, a line each.
     pub fn to_github(&self) -> String {
-        let one_line = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+        let one_line = |text: &str| text::one_line(text).replace('%', "%25");
         let mut out = String::new();
         for check in &self.checks {
             for row in check.unaccepted() {
@@ -97,12 +100,22 @@ impl CheckReport {
     }
 }
 
+/// Sentences, a line each.
+fn lines<'a>(sentences: impl Iterator<Item = &'a str>) -> String {
+    sentences.map(text::one_line).collect::<Vec<_>>().join("\n")
+}
+
+/// A text in XML, where some characters may not be at all (XML 1.0, 2.2).
 fn escaped(text: &str) -> String {
+    let allowed =
+        |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    let text: String = text.chars().map(|c| if allowed(c) { c } else { char::REPLACEMENT_CHARACTER }).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 impl Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let f = &mut Lines(f);
         let width = self.checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
         writeln!(f, "{:<width$}  lvl     holds  violated   unknown", "check")?;
         for check in &self.checks {

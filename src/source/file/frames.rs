@@ -1,14 +1,20 @@
 //! Export requests in protobuf, each with its length before it: as a varint (captures) or in four bytes, big-endian (the
-//! Collector's `proto` format, field case B69e). Owns: the framing. Keeps out: decoding (`otlp::wire`).
+//! Collector's `proto` format, field case B69e). With `compression: zstd` the Collector's file exporter frames either of
+//! its formats this way, each message compressed on its own. Owns: the framing. Keeps out: decoding (`otlp`).
 
 use bytes::Bytes;
 
 use crate::lifecycle::packed::varint;
 use crate::source::intake::{Payload, Signal};
+use crate::source::otlp::coding::{Coding, Inflate};
+use crate::source::otlp::json::{self, Shape};
 use crate::source::otlp::wire;
 
 use super::stream::{Piece, Stream};
 use super::{Place, Reading, Stopped};
+
+/// How every zstd frame begins.
+pub(super) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// How the length before each message is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,18 +76,41 @@ pub(super) fn read(
             // An empty request is a good one.
             continue;
         }
-        let Some(signal) = wire::signal_of(bytes).or(hint) else {
-            reading.bad(file, place, "expected spans, log records or metrics in protobuf, found none");
-            continue;
+        let taken = match payload(bytes, hint, reading.limits.piece) {
+            Ok((signal, payload)) => {
+                hint = Some(signal);
+                reading.payload(payload)?
+            }
+            Err(reason) => Err(reason),
         };
-        hint = Some(signal);
-        let payload = Payload::otlp(signal, Bytes::copy_from_slice(bytes));
-        if let Err(reason) = reading.payload(payload)? {
+        if let Err(reason) = taken {
             reading.bad(file, place, reason);
         }
         reading.progressed(before + stream.read_bytes())?;
     }
     Ok(())
+}
+
+/// What a message holds: protobuf, or either form compressed.
+fn payload(bytes: &[u8], hint: Option<Signal>, limit: usize) -> Result<(Signal, Payload), String> {
+    let bytes = Bytes::copy_from_slice(bytes);
+    let bytes = if bytes.starts_with(&ZSTD) {
+        Coding::Zstd.inflate(bytes, limit).map_err(|error| match error {
+            Inflate::TooLarge => format!("inflates to more than the limit of {limit} bytes"),
+            Inflate::Broken(reason) => reason,
+        })?
+    } else {
+        bytes
+    };
+    if bytes.first() == Some(&b'{') {
+        let shape = json::first_key(&bytes, Shape::of_key).ok_or("expected spans, log records or metrics in JSON")?;
+        let mut request = Vec::new();
+        let tally = json::transcode(shape, &bytes, &mut request)?;
+        return Ok((shape.signal(), Payload { tally, ..Payload::otlp(shape.signal(), request) }));
+    }
+    let signal = wire::signal_of(&bytes).or(hint);
+    let signal = signal.ok_or("expected spans, log records or metrics in protobuf, found none")?;
+    Ok((signal, Payload::otlp(signal, bytes)))
 }
 
 /// The signal a file's name speaks of: `dev.logs.pb.gz`.

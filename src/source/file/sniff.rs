@@ -2,7 +2,7 @@
 
 use crate::lifecycle::packed::varint;
 
-use super::frames::Prefix;
+use super::frames::{Prefix, ZSTD};
 
 /// Bytes that are enough to tell.
 pub(super) const ENOUGH: usize = 4 << 10;
@@ -27,7 +27,7 @@ pub(super) fn content(head: &[u8]) -> Content {
         return Content::Frames(Prefix::Varint);
     }
     if let Some((length, rest)) = head.split_first_chunk()
-        && is_request(rest, u64::from(u32::from_be_bytes(*length)))
+        && (is_request(rest, u64::from(u32::from_be_bytes(*length))) || rest.starts_with(&ZSTD))
     {
         return Content::Frames(Prefix::BigEndian);
     }
@@ -103,6 +103,8 @@ mod tests {
             let big = [vec![0, 0, 0, length], message(length)].concat();
             assert_eq!(content(&big), Content::Frames(Prefix::BigEndian), "{length}");
         }
+        // Compressed one by one (the Collector's `compression: zstd`).
+        assert_eq!(content(&[&[0, 0, 0x96, 0x8d][..], &ZSTD].concat()), Content::Frames(Prefix::BigEndian));
         assert_eq!(content(&[0x80, 0x02, 0x0a, 0xfd, 1, 0x0a]), Content::Frames(Prefix::Varint));
     }
 }

@@ -203,7 +203,7 @@ fn b67_a_huge_line_is_read_whole_and_one_over_the_limit_is_told() {
     let (desk, summary) = read_all(std::slice::from_ref(&input));
     assert_eq!((desk.spans.len(), summary.bad), (50_001, 0));
     let mut desk = Desk::default();
-    let summary = read(&[input], Limits { piece: 1 << 20 }, &mut desk);
+    let summary = read(&[input], Limits { piece: 1 << 20, ..Limits::default() }, &mut desk);
     assert_eq!((desk.spans.len(), summary.bad), (1, 1));
     assert!(desk.problems[0].to_string().contains("huge.jsonl:1: longer than the limit of 1048576"));
 }
@@ -246,6 +246,25 @@ fn b69_near_misses() {
     let (desk, summary) = read_one(&messages[..messages.len() - 3]);
     assert_eq!((desk.spans.len(), summary.bad, desk.problems[0].place), (1, 1, Place::Message(2)));
     assert!(desk.problems[0].reason.contains("cut off"));
+}
+
+#[test]
+fn messages_compressed_one_by_one_are_read_in_both_forms() {
+    let frame = |plain: &[u8]| {
+        let packed = zstd::encode_all(plain, 3).unwrap();
+        [&(packed.len() as u32).to_be_bytes()[..], &packed].concat()
+    };
+    let mut message = Vec::new();
+    let shape = crate::source::otlp::json::Shape::Request(crate::source::intake::Signal::Traces);
+    crate::source::otlp::json::transcode(shape, line(3).as_bytes(), &mut message).unwrap();
+    let (desk, summary) = read_one([frame(line(1).as_bytes()), frame(line(2).as_bytes()), frame(&message)].concat());
+    assert_eq!((desk.spans.len(), summary.bad), (3, 0), "{:?}", desk.problems);
+    let mut broken = frame(line(1).as_bytes());
+    let at = broken.len() - 9;
+    broken[at] ^= 0xff;
+    let (desk, summary) =
+        read_one([frame(line(2).as_bytes()), broken, frame(b"{}"), frame(line(3).as_bytes())].concat());
+    assert_eq!((desk.spans.len(), summary.bad), (2, 2), "{:?}", desk.problems);
 }
 
 #[test]

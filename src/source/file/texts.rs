@@ -4,7 +4,6 @@
 //! Owns: finding where each text begins and ends, joining small ones into payloads. Keeps out: what a text means in OTLP
 //! (`otlp::json`) or as a record (`lifecycle::record`).
 
-use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 use serde_json::error::Category;
@@ -19,8 +18,6 @@ use super::sniff::skip_blank;
 use super::stream::{Piece, Stream};
 use super::{Place, Reading, Stopped};
 
-/// Texts are joined into payloads of about this many bytes of protobuf.
-const PAYLOAD: usize = 512 << 10;
 /// Records are handed on in groups of this many.
 const RECORDS: usize = 512;
 
@@ -87,6 +84,8 @@ pub(super) struct Texts {
     line: u64,
     /// What was refused or counted in traces, logs and metrics.
     tally: Tally,
+    /// Payloads that are whole: of recordings, whose requests stay apart because each has its own time.
+    ready: Vec<Ready>,
     /// The last line of the file before, when it was cut.
     torn: Option<Torn>,
 }
@@ -96,6 +95,12 @@ pub(super) struct Texts {
 struct Joined {
     bytes: Vec<u8>,
     /// The line of each, and where it ends.
+    ends: Vec<(u64, usize)>,
+}
+
+/// A payload, with the line of each of its texts and where it ends.
+struct Ready {
+    payload: Payload,
     ends: Vec<(u64, usize)>,
 }
 
@@ -146,7 +151,10 @@ impl Texts {
             } else {
                 document = self.line(file, line, bytes, whole, is_first, reading);
             }
-            if self.traces.bytes.len() + self.logs.bytes.len() >= PAYLOAD || self.records.len() >= RECORDS {
+            let joined = self.traces.bytes.len() + self.logs.bytes.len();
+            let apart = reading.limits.joined == 0 && joined + self.records.len() > 0;
+            let full = joined >= reading.limits.joined.max(1) || self.records.len() >= RECORDS;
+            if full || apart || !self.ready.is_empty() {
                 self.flush(file, reading)?;
                 reading.progressed(before + stream.read_bytes())?;
             }
@@ -329,6 +337,15 @@ impl Texts {
     }
 
     fn otlp(&mut self, shape: Shape, text: &[u8]) -> Result<(), String> {
+        if let Some(arrived_ns) = json::arrived(text) {
+            let mut out = Vec::with_capacity(text.len() / 2);
+            let tally = json::transcode(shape, text, &mut out)?;
+            self.seal();
+            let ends = vec![(self.line, out.len())];
+            let payload = Payload { tally, arrived_ns: Some(arrived_ns), ..Payload::otlp(shape.signal(), out) };
+            self.ready.push(Ready { payload, ends });
+            return Ok(());
+        }
         let mut none = Joined::default();
         let out = match shape.signal() {
             Signal::Traces => &mut self.traces,
@@ -341,33 +358,46 @@ impl Texts {
         Ok(())
     }
 
-    /// Hands on what is there.
-    fn flush(&mut self, file: &str, reading: &mut Reading<'_>) -> Result<(), Stopped> {
+    /// Makes payloads of what has been joined.
+    fn seal(&mut self) {
         for (signal, joined) in [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs)] {
             let Joined { bytes, ends } = std::mem::take(joined);
-            if bytes.is_empty() {
-                continue;
-            }
-            let (bytes, tally) = (Bytes::from(bytes), std::mem::take(&mut self.tally));
-            let body = Body::Otlp(signal, bytes.clone());
-            if reading.payload(Payload { body, tally: tally.clone() })?.is_ok() {
-                continue;
-            }
-            // JSON may say what protobuf may not (almost nothing but empty parts): each text for itself, so that only the
-            // wrong ones are lost. What was counted on the way is handed on after it.
-            self.tally = tally;
-            let mut from = 0;
-            for (line, to) in ends {
-                if let Err(reason) = reading.payload(Payload::otlp(signal, bytes.slice(from..to)))? {
-                    reading.bad(file, Place::Line(line), reason);
-                }
-                from = to;
+            if !bytes.is_empty() {
+                let tally = std::mem::take(&mut self.tally);
+                self.ready.push(Ready { payload: Payload { tally, ..Payload::otlp(signal, bytes) }, ends });
             }
         }
         if !self.records.is_empty() || self.tally != Tally::default() {
             let body = Body::Records(std::mem::take(&mut self.records));
-            if let Err(reason) = reading.payload(Payload { body, tally: std::mem::take(&mut self.tally) })? {
+            let payload = Payload { body, tally: std::mem::take(&mut self.tally), arrived_ns: None };
+            self.ready.push(Ready { payload, ends: Vec::new() });
+        }
+    }
+
+    /// Hands on what is there.
+    fn flush(&mut self, file: &str, reading: &mut Reading<'_>) -> Result<(), Stopped> {
+        self.seal();
+        for Ready { payload, ends } in std::mem::take(&mut self.ready) {
+            let again = match &payload.body {
+                Body::Otlp(signal, bytes) => Some((*signal, bytes.clone(), payload.tally.clone(), payload.arrived_ns)),
+                Body::Records(_) => None,
+            };
+            let Err(reason) = reading.payload(payload)? else { continue };
+            let Some((signal, bytes, tally, arrived_ns)) = again else {
                 reading.bad(file, Place::Whole, reason);
+                continue;
+            };
+            // JSON may say what protobuf may not (almost nothing but empty parts): each text for itself, so that only the
+            // wrong ones are lost. What was counted on the way goes alone.
+            let counted = Payload { body: Body::Records(Vec::new()), tally, arrived_ns };
+            let _ = reading.payload(counted)?;
+            let mut from = 0;
+            for (line, to) in ends {
+                let one = Payload { arrived_ns, ..Payload::otlp(signal, bytes.slice(from..to)) };
+                if let Err(reason) = reading.payload(one)? {
+                    reading.bad(file, Place::Line(line), reason);
+                }
+                from = to;
             }
         }
         Ok(())

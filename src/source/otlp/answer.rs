@@ -1,6 +1,9 @@
 //! What is answered to senders, in protobuf and JSON: success, partial success, errors. Owns: these few messages, written by
 //! hand because the three signals' responses have one layout. Keeps out: status codes and headers (`grpc`, `http`).
 
+use std::time::Duration;
+
+use super::walk::{LEN_1, LEN_2, LEN_3, VAR_1, VAR_2, Walk};
 use crate::lifecycle::packed::{put_bytes, put_number};
 use crate::source::intake::{Receipt, Signal};
 
@@ -13,6 +16,11 @@ pub(super) const BUSY: &str =
 
 /// What is said to a sender while the program ends.
 pub(super) const CLOSING: &str = "reqtop is ending: nothing of this request was taken";
+
+/// What is said to a sender whose request did not come in time.
+pub(super) fn late(limit: Duration) -> String {
+    format!("the request did not come to its end within {} s", limit.as_secs_f64())
+}
 
 /// An export response in protobuf: empty when all was taken. The partial success is field 1 for all three signals: the
 /// number refused in its field 1, the reason in its field 2.
@@ -63,4 +71,81 @@ pub(super) fn status(code: i32, message: &str, retry: bool) -> Vec<u8> {
 /// A `google.rpc.Status` in JSON.
 pub(super) fn status_json(code: i32, message: &str) -> Vec<u8> {
     serde_json::json!({ "code": code, "message": message }).to_string().into_bytes()
+}
+
+/// What a far side's export response in protobuf says it did not take, and its words on it.
+pub fn partial_success(response: &[u8]) -> (u64, String) {
+    let partial = field(response, LEN_1).map(|partial| (number(partial, VAR_1), field(partial, LEN_2)));
+    let (rejected, words) = partial.unwrap_or_default();
+    (rejected.unwrap_or(0), String::from_utf8_lossy(words.unwrap_or_default()).into_owned())
+}
+
+/// The message of a `google.rpc.Status` in protobuf.
+pub fn status_message(status: &[u8]) -> String {
+    String::from_utf8_lossy(field(status, LEN_2).unwrap_or_default()).into_owned()
+}
+
+/// After how long a far side asks to be tried again, by the `RetryInfo` in a `google.rpc.Status`; `None` when it does not.
+pub fn retry_delay(status: &[u8]) -> Option<Duration> {
+    let mut walk = Walk::over("Status", status);
+    while let Ok(Some(tag)) = walk.tag() {
+        if tag != LEN_3 {
+            walk.skip(tag).ok()?;
+            continue;
+        }
+        let any = walk.bytes(tag).ok()?;
+        if field(any, LEN_1).is_some_and(|name| name.ends_with(b"google.rpc.RetryInfo")) {
+            let delay = field(field(any, LEN_2)?, LEN_1).unwrap_or_default();
+            let nanos = number(delay, VAR_2).unwrap_or(0).min(999_999_999) as u32;
+            return Some(Duration::new(number(delay, VAR_1).unwrap_or(0).min(86_400), nanos));
+        }
+    }
+    None
+}
+
+/// The last length-delimited field with this tag.
+fn field(message: &[u8], wanted: u32) -> Option<&[u8]> {
+    let (mut walk, mut found) = (Walk::over("answer", message), None);
+    while let Ok(Some(tag)) = walk.tag() {
+        if tag == wanted {
+            found = Some(walk.bytes(tag).ok()?);
+        } else {
+            walk.skip(tag).ok()?;
+        }
+    }
+    found
+}
+
+/// The last number with this tag.
+fn number(message: &[u8], wanted: u32) -> Option<u64> {
+    let (mut walk, mut found) = (Walk::over("answer", message), None);
+    while let Ok(Some(tag)) = walk.tag() {
+        if tag == wanted {
+            found = Some(walk.number(tag).ok()?);
+        } else {
+            walk.skip(tag).ok()?;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_answered_here_reads_back() {
+        let receipt = Receipt { taken: 3, refused: 2, reason: Some("why".into()) };
+        assert_eq!(partial_success(&protobuf(&receipt)), (2, "why".into()));
+        assert_eq!(partial_success(&protobuf(&Receipt::default())), (0, String::new()));
+        let busy = status(14, BUSY, true);
+        assert_eq!(
+            (status_message(&busy).as_str(), retry_delay(&busy)),
+            (BUSY, Some(Duration::from_secs(RETRY_SECONDS)))
+        );
+        assert_eq!(retry_delay(&status(14, CLOSING, false)), None);
+        for nonsense in [&b"\xff\xff"[..], b"\x1a\x05ab", b"<html>"] {
+            assert_eq!((partial_success(nonsense).0, retry_delay(nonsense)), (0, None));
+        }
+    }
 }

@@ -4,7 +4,15 @@
 use std::io::Read;
 
 use bytes::Bytes;
-use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use flate2::bufread::GzDecoder;
+use flate2::read::{DeflateDecoder, ZlibDecoder};
+
+/// The largest window that zstd bodies may ask for, as a power of two: bytes that are set aside for the asking. Encoders
+/// take 8 MiB unless told otherwise.
+const ZSTD_WINDOW: u32 = 24;
+
+/// Gzip members that a body may be in.
+const GZIP_MEMBERS: usize = 1000;
 
 /// How a body is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +54,13 @@ impl Coding {
         match self {
             Self::Identity if body.len() > limit => Err(Inflate::TooLarge),
             Self::Identity => Ok(body),
-            Self::Gzip => read(MultiGzDecoder::new(&body[..]), &body, limit, "gzip"),
+            Self::Gzip => gzip(&body, limit),
             Self::Zstd => match zstd::stream::read::Decoder::with_buffer(&body[..]) {
-                Ok(decoder) => read(decoder, &body, limit, "zstd"),
+                Ok(mut decoder) => {
+                    let window = decoder.window_log_max(ZSTD_WINDOW);
+                    window.map_err(|error| Inflate::Broken(format!("zstd: {error}")))?;
+                    read(decoder, &body, limit, "zstd")
+                }
                 Err(error) => Err(Inflate::Broken(format!("the body cannot be read as zstd: {error}"))),
             },
             // The standard says zlib; some senders leave its wrapper out.
@@ -63,6 +75,26 @@ impl Coding {
             },
         }
     }
+}
+
+/// Inflates one member after the other. Each takes as much work as it takes for kilobytes, also when it holds nothing.
+fn gzip(body: &[u8], limit: usize) -> Result<Bytes, Inflate> {
+    let mut out = Vec::with_capacity(body.len().saturating_mul(6).min(limit));
+    let mut rest = body;
+    for _ in 0..GZIP_MEMBERS {
+        let mut member = GzDecoder::new(rest);
+        let left = limit.saturating_sub(out.len()) as u64 + 1;
+        let read = member.by_ref().take(left).read_to_end(&mut out);
+        read.map_err(|error| Inflate::Broken(format!("the body cannot be read as gzip: {error}")))?;
+        if out.len() > limit {
+            return Err(Inflate::TooLarge);
+        }
+        rest = member.into_inner();
+        if rest.is_empty() {
+            return Ok(out.into());
+        }
+    }
+    Err(Inflate::Broken(format!("the body has more than {GZIP_MEMBERS} gzip members: send it as one")))
 }
 
 fn read(decoder: impl Read, body: &[u8], limit: usize, name: &str) -> Result<Bytes, Inflate> {
@@ -121,5 +153,23 @@ mod tests {
                 assert!(matches!(cut, Err(Inflate::Broken(reason)) if reason.contains("cannot be read as")));
             }
         }
+    }
+
+    #[test]
+    fn members_are_joined_up_to_a_number() {
+        let member = |bytes: &[u8]| {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+            gzip.write_all(bytes).unwrap();
+            gzip.finish().unwrap()
+        };
+        let two = Bytes::from([member(b"one "), member(b"two")].concat());
+        assert_eq!(Coding::Gzip.inflate(two.clone(), 7).unwrap(), "one two");
+        assert_eq!(Coding::Gzip.inflate(two, 6), Err(Inflate::TooLarge));
+        let many = |count| Coding::Gzip.inflate(member(b"").repeat(count).into(), 9);
+        assert_eq!(many(GZIP_MEMBERS).unwrap(), "");
+        assert!(matches!(many(GZIP_MEMBERS + 1), Err(Inflate::Broken(reason)) if reason.contains("more than 1000")));
+        let noise = [&member(b"one")[..], b"noise"].concat();
+        assert!(matches!(Coding::Gzip.inflate(noise.into(), 9), Err(Inflate::Broken(_))));
+        assert!(Coding::Gzip.inflate(Bytes::new(), 9).is_err());
     }
 }

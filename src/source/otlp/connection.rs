@@ -25,16 +25,9 @@ use tonic::codegen::Service;
 
 use super::crowd::{Place, Requests};
 use super::stream::{Stream, Version};
-use super::{grpc, tls};
+use super::{Times, grpc, tls};
 use crate::source::notices::{Notice, Notices};
 
-/// How long a connection may be silent before or within the head of a request. HTTP/2 connections may idle for good as
-/// long as the peer answers pings.
-const SILENCE: Duration = Duration::from_secs(60);
-/// How long the answer to such a ping may take.
-const PONG: Duration = Duration::from_secs(20);
-/// How long the TLS handshake, and then the first bytes of HTTP, may take.
-const OPENING: Duration = Duration::from_secs(10);
 /// How long a connection that was let go may take to end by itself.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The head of an HTTP/1 request, bytes. Also how much is read at once of its body.
@@ -59,16 +52,17 @@ pub(super) struct Port {
     router: Router,
     tls: Option<TlsAcceptor>,
     notices: Notices,
+    times: Times,
     http1: Builder<TokioExecutor>,
     http2: Builder<TokioExecutor>,
 }
 
 impl Port {
     /// Serves this, inside TLS if there is any.
-    pub fn new(router: Router, tls: Option<&tls::Tls>, notices: Notices) -> Self {
-        let builder = builder();
+    pub fn new(router: Router, tls: Option<&tls::Tls>, notices: Notices, times: Times) -> Self {
+        let builder = builder(times);
         let http1 = builder.clone().http1_only();
-        Self { router, tls: tls.map(tls::Tls::acceptor), notices, http1, http2: builder.http2_only() }
+        Self { router, tls: tls.map(tls::Tls::acceptor), notices, times, http1, http2: builder.http2_only() }
     }
 
     /// Serves one connection until it ends, has to leave, or `stop` changes.
@@ -77,7 +71,7 @@ impl Port {
         let _ = stream.set_nodelay(true);
         let mut first = [0];
         tokio::select! {
-            peeked = timeout(SILENCE, stream.peek(&mut first)) => if !matches!(peeked, Ok(Ok(1))) { return },
+            peeked = timeout(self.times.silence, stream.peek(&mut first)) => if !matches!(peeked, Ok(Ok(1))) { return },
             _ = stop.changed() => return,
             () = place.leave() => return,
         }
@@ -85,7 +79,7 @@ impl Port {
             (None, false) => self.open(stream, self.router.clone(), place, stop).await,
             (Some(acceptor), true) => {
                 let greeted = tokio::select! {
-                    greeted = timeout(OPENING, acceptor.accept(stream)) => greeted,
+                    greeted = timeout(self.times.opening, acceptor.accept(stream)) => greeted,
                     _ = stop.changed() => return,
                     () = place.leave() => return,
                 };
@@ -96,7 +90,7 @@ impl Port {
                             self.notices.note(Notice::Tls, &words);
                         }
                     }
-                    Err(_) => self.notices.note(Notice::TooSlow, "a TLS handshake did not end within 10 s"),
+                    Err(_) => self.notices.note(Notice::TooSlow, "a TLS handshake did not end in time"),
                 }
             }
             (Some(_), false) => {
@@ -122,7 +116,7 @@ impl Port {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let opened = tokio::select! {
-            opened = timeout(OPENING, Stream::open(stream)) => opened,
+            opened = timeout(self.times.opening, Stream::open(stream, self.times.stall)) => opened,
             _ = stop.changed() => return,
             () = place.leave() => return,
         };
@@ -144,14 +138,14 @@ impl Port {
     }
 }
 
-fn builder() -> Builder<TokioExecutor> {
+fn builder(times: Times) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(SILENCE).max_buf_size(HEAD).max_headers(HEADERS);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(times.silence).max_buf_size(HEAD).max_headers(HEADERS);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(SILENCE)
-        .keep_alive_timeout(PONG)
+        .keep_alive_interval(times.silence)
+        .keep_alive_timeout(times.pong)
         // Exports are large: windows that do not stall a 16 MiB message at every 64 KiB.
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(4 << 20)

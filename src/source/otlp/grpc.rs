@@ -6,7 +6,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -20,11 +19,8 @@ use tonic::{Code, Status};
 use crate::source::intake::{Payload, Refusal, Signal};
 use crate::source::notices::Notice;
 
-use super::body::Broken;
+use super::body::{Broken, Making};
 use super::{Shared, Token, answer};
-
-/// How long one export may take, from its head to its answer. A sender that stops in the middle is let go.
-const EXPORT_TIME: Duration = Duration::from_secs(60);
 
 /// The bytes before a message: whether it is compressed, and its length.
 const FRAME: usize = 5;
@@ -63,18 +59,22 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
             let mut grpc = Grpc::new(Raw)
                 .apply_compression_config(compressions(), EnabledCompressionEncodings::default())
                 .apply_max_message_size_config(Some(shared.max_message), None);
-            let export = Export { signal, shared: Arc::clone(&shared) };
             let (head, body) = request.into_parts();
             let exported = async {
-                // Its room is held until the answer.
+                // Its room is held until the answer, and so is the room for what it inflates to.
                 let whole = shared.room.whole(body, shared.max_message.saturating_add(FRAME)).await?;
                 if has_more(&whole.bytes) {
                     return Err(Broken::Early("another one follows it, where an export is one message".into()));
                 }
+                let making = match whole.bytes.first() {
+                    None | Some(0) => None,
+                    Some(_) => Some(shared.room.making(shared.max_message).await?),
+                };
+                let export = Export { signal, shared: Arc::clone(&shared), making };
                 let request = Request::from_parts(head, Body::from(whole.bytes.clone()));
                 Ok(grpc.unary(export, request).await)
             };
-            match tokio::time::timeout(EXPORT_TIME, exported).await {
+            match tokio::time::timeout(shared.times.body, exported).await {
                 Ok(Ok(response)) => response,
                 Ok(Err(Broken::Busy)) => unavailable(answer::BUSY).into_http(),
                 Ok(Err(Broken::TooLarge)) => {
@@ -85,7 +85,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
                 Ok(Err(Broken::Early(how))) => {
                     Status::invalid_argument(format!("the message ended early: {how}")).into_http()
                 }
-                Err(_) => Status::deadline_exceeded("the message did not come within 60 s").into_http(),
+                Err(_) => Status::deadline_exceeded(answer::late(shared.times.body)).into_http(),
             }
         }
         None => Status::unimplemented(format!(
@@ -144,6 +144,7 @@ fn note(shared: &Shared, status: &Status) {
 fn compressions() -> EnabledCompressionEncodings {
     let mut enabled = EnabledCompressionEncodings::default();
     enabled.enable(CompressionEncoding::Gzip);
+    enabled.enable(CompressionEncoding::Deflate);
     enabled.enable(CompressionEncoding::Zstd);
     enabled
 }
@@ -152,6 +153,7 @@ fn compressions() -> EnabledCompressionEncodings {
 struct Export {
     signal: Signal,
     shared: Arc<Shared>,
+    making: Option<Making>,
 }
 
 impl UnaryService<Bytes> for Export {
@@ -159,9 +161,14 @@ impl UnaryService<Bytes> for Export {
     type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Vec<u8>>, Status>> + Send>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let (signal, shared) = (self.signal, Arc::clone(&self.shared));
+        let (signal, shared, making) = (self.signal, Arc::clone(&self.shared), self.making.take());
+        let message = request.into_inner();
         Box::pin(async move {
-            match shared.intake.offer(Payload::otlp(signal, request.into_inner())).await {
+            let mut making = making;
+            if let Some(making) = &mut making {
+                making.came_to(message.len());
+            }
+            match shared.intake.offer(Payload::otlp(signal, message)).await {
                 Ok(receipt) => Ok(tonic::Response::new(answer::protobuf(&receipt))),
                 Err(Refusal::Malformed(reason)) => Err(Status::invalid_argument(reason)),
                 Err(Refusal::Busy) => Err(unavailable(answer::BUSY)),

@@ -4,7 +4,6 @@
 //! cross-origin rules (`cors`), sockets (`serve`).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -12,19 +11,18 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::Response;
 use bytes::Bytes;
 
-use crate::source::intake::{Body as Data, Payload, Refusal, Signal};
+use crate::source::intake::{Payload, Refusal, Signal};
 use crate::source::notices::Notice;
 
-use super::body::{Broken, Room, Whole};
+use super::body::{Broken, Whole};
 use super::coding::{Coding, Inflate};
 use super::json::{self, Shape};
 use super::{Shared, Token, answer, cors};
 
-/// How long a body may take to come.
-const BODY_TIME: Duration = Duration::from_secs(30);
-
 /// Bodies from this size on are inflated and transcoded aside, so that they do not hold up other connections.
 const LARGE: usize = 256 << 10;
+/// The same for compressed ones, which may inflate to a thousand times as much.
+const LARGE_INFLATED: usize = 16 << 10;
 
 /// The service of all three signals.
 pub(super) fn router(shared: Arc<Shared>) -> axum::Router {
@@ -167,12 +165,22 @@ async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -
     };
     let coding = coding(request.headers())?;
     let limit = shared.max_message;
-    // Its room is held until the answer.
-    let whole = body(&shared.room, request, limit).await?;
-    let body = whole.bytes.clone();
-    let large = body.len() >= LARGE;
-    let read = move || payload(signal, encoding, coding, body, limit);
-    let payload = if large {
+    // Its room is held until the answer, and so is the room for what it is made into, which may be much larger.
+    let whole = body(shared, request, limit).await?;
+    let making = match (coding, encoding) {
+        (Coding::Identity, Encoding::Protobuf) => None,
+        _ => Some(shared.room.making(limit).await.map_err(|_| unavailable(answer::BUSY))?),
+    };
+    let aside = whole.bytes.len() >= if coding == Coding::Identity { LARGE } else { LARGE_INFLATED };
+    let read = move || {
+        let payload = payload(signal, encoding, coding, whole.bytes.clone(), limit)?;
+        let mut rooms = (whole, making);
+        if let Some(making) = &mut rooms.1 {
+            making.came_to(payload.size());
+        }
+        Ok((payload, rooms))
+    };
+    let (payload, _rooms) = if aside {
         tokio::task::spawn_blocking(read).await.map_err(|_| unavailable(answer::CLOSING))??
     } else {
         read()?
@@ -226,20 +234,17 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
     if codings.next().is_some() { Err(unknown("more than once")) } else { Ok(coding) }
 }
 
-async fn body(room: &Room, request: Request, limit: usize) -> Result<Whole, Refused> {
+async fn body(shared: &Shared, request: Request, limit: usize) -> Result<Whole, Refused> {
     let told = text(request.headers(), &header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
     if told.is_some_and(|length| length > limit as u64) {
         return Err(too_large(limit));
     }
-    match tokio::time::timeout(BODY_TIME, room.whole(request.into_body(), limit)).await {
+    match tokio::time::timeout(shared.times.body, shared.room.whole(request.into_body(), limit)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(Broken::TooLarge)) => Err(too_large(limit)),
         Ok(Err(Broken::Busy)) => Err(unavailable(answer::BUSY)),
         Ok(Err(Broken::Early(how))) => Err(malformed(format!("the body ended early: {how}"))),
-        Err(_) => {
-            let words = format!("the body did not come within {} s", BODY_TIME.as_secs());
-            Err(Refused::new(StatusCode::REQUEST_TIMEOUT, Notice::TooSlow, words))
-        }
+        Err(_) => Err(Refused::new(StatusCode::REQUEST_TIMEOUT, Notice::TooSlow, answer::late(shared.times.body))),
     }
 }
 
@@ -254,7 +259,7 @@ fn payload(signal: Signal, encoding: Encoding, coding: Coding, body: Bytes, limi
         Encoding::Json => {
             let mut out = Vec::with_capacity(body.len() / 2);
             let tally = json::transcode(Shape::Request(signal), &body, &mut out).map_err(malformed)?;
-            Ok(Payload { body: Data::Otlp(signal, out.into()), tally })
+            Ok(Payload { tally, ..Payload::otlp(signal, out) })
         }
     }
 }

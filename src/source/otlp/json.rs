@@ -15,9 +15,11 @@ use crate::lifecycle::batch::Tally;
 use crate::source::intake::Signal;
 
 mod fields;
+mod print;
 mod write;
 
 use fields::Message;
+pub use print::{ARRIVED, arrived, print, stamp};
 use write::{OnlyResource, Root, Writer};
 
 /// What a JSON text is.

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::intake::Intake;
 use super::notices::Notices;
 
-mod answer;
+pub mod answer;
 mod bind;
 mod body;
 pub(super) mod coding;
@@ -25,12 +25,14 @@ pub mod json;
 mod logs;
 mod serve;
 mod stream;
+mod times;
 mod tls;
 mod token;
 mod walk;
 pub mod wire;
 
 pub use bind::{Address, BindError};
+pub use times::Times;
 pub use tls::{Clients, Files, Tls};
 pub use token::Token;
 
@@ -54,6 +56,8 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// Connections over all listeners; beyond, idle ones are let go.
     pub max_connections: usize,
+    /// How long peers may take.
+    pub times: Times,
 }
 
 /// Connections over all listeners by default: the exporters of a cluster of hundreds of processes.
@@ -69,6 +73,7 @@ impl Default for Settings {
             token: None,
             tls: None,
             max_connections: MAX_CONNECTIONS,
+            times: Times::default(),
         }
     }
 }
@@ -154,11 +159,11 @@ impl Bound {
         notices: Notices,
         shutdown: impl Future<Output = ()>,
     ) -> std::io::Result<()> {
-        let Settings { max_message, origins, token, tls, max_connections, .. } = self.settings;
+        let Settings { max_message, origins, token, tls, max_connections, times, .. } = self.settings;
         let room = body::Room::new(max_message);
         let crowd = crowd::Crowd::new(max_connections);
-        let port = |router| Arc::new(connection::Port::new(router, tls.as_ref(), notices.clone()));
-        let shared = Arc::new(Shared { intake, notices: notices.clone(), max_message, origins, token, room });
+        let port = |router| Arc::new(connection::Port::new(router, tls.as_ref(), notices.clone(), times));
+        let shared = Arc::new(Shared { intake, notices: notices.clone(), max_message, origins, token, room, times });
         let (grpc, http) = (port(grpc::router(Arc::clone(&shared))), port(http::router(shared)));
         let grpc = self.grpc.into_iter().map(|listener| (listener, Arc::clone(&grpc)));
         let http = self.http.into_iter().map(|listener| (listener, Arc::clone(&http)));
@@ -198,6 +203,7 @@ struct Shared {
     origins: Vec<String>,
     token: Option<Token>,
     room: body::Room,
+    times: Times,
 }
 
 #[cfg(test)]

@@ -13,8 +13,6 @@ use tokio::time::{Sleep, sleep};
 
 /// What every HTTP/2 connection begins with (RFC 9113 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long writing may wait for a peer that reads nothing.
-const STALL: Duration = Duration::from_secs(30);
 
 /// Which HTTP a stream speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +32,12 @@ pub(super) struct Stream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
-    /// Reads until it is clear which HTTP this is. How long that may take is up to the caller.
+    /// Reads until it is clear which HTTP this is; how long that may take is up to the caller. Writing then waits for a peer
+    /// that reads nothing no longer than `stall`.
     ///
     /// # Errors
     /// When the peer ends or breaks the stream before that.
-    pub async fn open(mut inner: S) -> io::Result<(Version, Self)> {
+    pub async fn open(mut inner: S, stall: Duration) -> io::Result<(Version, Self)> {
         let (mut first, mut read) = ([0; PREFACE.len()], 0);
         let version = loop {
             let more = inner.read(&mut first[read..]).await?;
@@ -53,7 +52,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
                 break Version::Http2;
             }
         };
-        Ok((version, Self { inner, first, left: 0..read, stall: STALL, stalled: None }))
+        Ok((version, Self { inner, first, left: 0..read, stall, stalled: None }))
     }
 }
 
@@ -123,6 +122,8 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncWriteExt, duplex};
 
+    const STALL: Duration = Duration::from_millis(50);
+
     #[tokio::test]
     async fn the_first_bytes_tell_and_are_read_again() {
         for (bytes, version) in [
@@ -139,7 +140,7 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             });
-            let (found, mut stream) = Stream::open(ours).await.unwrap();
+            let (found, mut stream) = Stream::open(ours, STALL).await.unwrap();
             let mut read = Vec::new();
             stream.read_to_end(&mut read).await.unwrap();
             sent.await.unwrap();
@@ -147,21 +148,20 @@ mod tests {
         }
         let (peer, ours) = duplex(64);
         drop(peer);
-        assert_eq!(Stream::open(ours).await.err().map(|error| error.kind()), Some(io::ErrorKind::UnexpectedEof));
+        assert_eq!(Stream::open(ours, STALL).await.err().map(|error| error.kind()), Some(io::ErrorKind::UnexpectedEof));
     }
 
     #[tokio::test]
     async fn writing_does_not_wait_for_ever_for_a_peer_that_reads_nothing() {
         let (mut peer, ours) = duplex(16);
         peer.write_all(b"GET").await.unwrap();
-        let (_, mut stream) = Stream::open(ours).await.unwrap();
-        stream.stall = Duration::from_millis(1);
+        let (_, mut stream) = Stream::open(ours, STALL).await.unwrap();
         stream.write_all(b"0123456789abcdef").await.unwrap();
         assert_eq!(stream.write_all(b"more").await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         // Read again in time, it goes on.
         let (mut peer, ours) = duplex(16);
         peer.write_all(b"GET").await.unwrap();
-        let (_, mut stream) = Stream::open(ours).await.unwrap();
+        let (_, mut stream) = Stream::open(ours, STALL).await.unwrap();
         let reading = tokio::spawn(async move {
             let mut all = Vec::new();
             peer.read_to_end(&mut all).await.unwrap();

@@ -10,7 +10,7 @@ macro_rules! tags {
     };
 }
 tags! {
-    0: VAR_2 = 2, VAR_3 = 3, VAR_4 = 4, VAR_5 = 5, VAR_6 = 6, VAR_10 = 10, VAR_12 = 12, VAR_14 = 14;
+    0: VAR_1 = 1, VAR_2 = 2, VAR_3 = 3, VAR_4 = 4, VAR_5 = 5, VAR_6 = 6, VAR_10 = 10, VAR_12 = 12, VAR_14 = 14;
     1: F64_1 = 1, F64_7 = 7, F64_8 = 8, F64_11 = 11;
     2: LEN_1 = 1, LEN_2 = 2, LEN_3 = 3, LEN_4 = 4, LEN_5 = 5, LEN_6 = 6, LEN_7 = 7, LEN_9 = 9, LEN_10 = 10, LEN_11 = 11, LEN_12 = 12, LEN_13 = 13, LEN_15 = 15;
     5: F32_6 = 6, F32_8 = 8, F32_16 = 16;

@@ -251,7 +251,7 @@ pub fn clean(words: &[u8]) -> String {
 }
 
 /// The innermost reason of an error, which says most.
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
         last = source;

@@ -92,6 +92,11 @@ impl Jaeger {
         Self { search, questions: Vec::new(), tops: Vec::new() }
     }
 
+    /// Whether no service was found to ask for.
+    pub fn is_idle(&self) -> bool {
+        self.questions.is_empty()
+    }
+
     /// Chooses what to ask for: the services named, or else those that begin requests, or else all that serve them.
     pub async fn prepare(&mut self, client: &Client) -> Result<Option<String>, Failure> {
         let Services { services: all } = document(client, SERVICES, &[]).await?;

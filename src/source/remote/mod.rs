@@ -218,6 +218,11 @@ impl Api {
         }
     }
 
+    /// Whether there is nothing to ask for, yet.
+    fn is_idle(&self) -> bool {
+        matches!(self, Self::Jaeger(jaeger) if jaeger.is_idle())
+    }
+
     /// Finds out what to ask for; what is odd about it in words.
     async fn prepare(&mut self, client: &Client) -> Result<Option<String>, Failure> {
         match self {
@@ -350,7 +355,7 @@ impl Reading<'_> {
         began: Option<u64>,
     ) -> Result<HashSet<TraceId>, End> {
         let (least, Limits { page, most, .. }) = (self.api.least_ns(), self.settings.limits);
-        let (mut at, mut step, mut limit) = (from_ns, ((to_ns - from_ns) / PARTS).max(least), page);
+        let (mut at, mut step, mut limit) = (from_ns, (to_ns.saturating_sub(from_ns) / PARTS).max(least), page);
         let mut read = HashSet::new();
         while at < to_ns {
             let end = to_ns.min(at.saturating_add(step));
@@ -469,7 +474,7 @@ impl Reading<'_> {
 
     async fn look(&mut self, read_ns: u64, now_ns: u64, look: u64) -> Result<(), End> {
         let overlap_ns = self.settings.limits.overlap_ns;
-        if look.is_multiple_of(SELDOM) {
+        if look.is_multiple_of(SELDOM) || self.api.is_idle() {
             // What is odd about it was told at first.
             self.api.prepare(&self.client).await?;
         }

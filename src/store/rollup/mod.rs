@@ -272,18 +272,30 @@ impl Rollup {
         self.apply(facts, Sign::Add);
     }
 
-    /// About how many bytes a request takes here: a number in each of the multisets it is part of.
+    /// About how many bytes a request takes here: a number in each of the multisets it is part of, a moment in the lines of
+    /// depth, a turn in its session.
     pub fn size_for(facts: &Facts) -> usize {
-        /// A number, in a list that is half full and shares its bucket's head with few others.
-        const NUMBER: usize = 17;
+        /// A time, in a list that is seven eighths full.
+        const TIME: usize = 5;
+        /// A cost, likewise.
+        const COST: usize = 9;
+        /// A moment of a depth: two entries of a map, which are two thirds full, and a share in the ticks.
+        const DEPTHS: usize = 2 * 32 * 3 / 2 + 24;
+        /// A turn of a session.
+        const TURN: usize = 64 * 3 / 2;
         let ended = if facts.end_ns.is_some() { 6 } else { 0 };
         let streaming = if facts.stream.is_some() { 4 } else { 0 };
         let of_leg = |leg: &Leg| {
-            let queue = if leg.queue.is_some() { 6 } else { 0 };
-            let selection = if leg.selection.is_some() { 4 } else { 0 };
-            queue + selection + if leg.dispatch.is_some() { 2 } else { 0 } + usize::from(leg.admission.is_some())
+            let queue = leg.queue.as_ref().map_or(0, |queue| match queue.origin {
+                Origin::Span => 6 * TIME + DEPTHS,
+                _ => 4 * TIME,
+            });
+            let selection = if leg.selection.is_some() { 4 * COST } else { 0 };
+            let dispatch = if leg.dispatch.is_some() { 2 * TIME } else { 0 };
+            queue + selection + dispatch + if leg.admission.is_some() { TIME } else { 0 }
         };
-        NUMBER * (ended + streaming + facts.legs.iter().map(of_leg).sum::<usize>())
+        let session = if facts.session_id.is_empty() || facts.session_fallback { 0 } else { TURN };
+        TIME * (ended + streaming) + session + facts.legs.iter().map(of_leg).sum::<usize>()
     }
 
     /// Takes away a request that was added with these very facts.
@@ -291,32 +303,82 @@ impl Rollup {
         self.apply(facts, Sign::Remove);
     }
 
-    fn apply(&mut self, facts: &Facts, sign: Sign) {
-        self.requests.apply(facts, sign);
-        for leg in &facts.legs {
-            if let Some(queue) = &leg.queue {
-                let queues = if queue.origin == Origin::Span { &mut self.queue } else { &mut self.queue_inferred };
-                queues.apply(leg, queue, sign);
-                match queue.origin {
-                    Origin::Span => self.depths.apply(leg.phase, queue, sign),
-                    _ => self.overlaps.apply(leg.phase, queue, sign),
-                }
+    /// Takes a request away that was added as it `was`, and adds it as it `is`. What counts the same either way stays: most
+    /// of what arrives late changes little.
+    pub fn change(&mut self, was: &Facts, is: &Facts) {
+        let same_life = live_alike(was, is);
+        let same_legs = was.legs == is.legs;
+        for (facts, sign) in [(was, Sign::Remove), (is, Sign::Add)] {
+            if !same_life || was.attempts() != is.attempts() {
+                self.requests.apply(facts, sign);
             }
-            if let Some(selection) = &leg.selection {
-                let recorded = selection.origin == Origin::Span;
-                let selections = if recorded { &mut self.selection } else { &mut self.selection_records };
-                selections.apply(selection, sign);
+            if !same_life {
+                self.streams.request(facts, sign);
             }
-            if let Some(dispatch) = &leg.dispatch {
-                let recorded = dispatch.origin == Origin::Span;
-                let dispatches = if recorded { &mut self.dispatch } else { &mut self.dispatch_inferred };
-                dispatches.apply(facts, leg, dispatch, sign);
-            } else if let Some(admission) = &leg.admission {
-                self.dispatch.admission(admission, sign);
+            if !same_life || !same_legs {
+                self.workers.apply(facts, sign);
+                self.sessions.apply(facts, sign);
             }
         }
+        let same_end = was.outcome == is.outcome;
+        for at in 0..was.legs.len().max(is.legs.len()) {
+            let (before, after) = (was.legs.get(at), is.legs.get(at));
+            if same_end && (same_legs || before == after) {
+                continue;
+            }
+            before.inspect(|leg| self.leg(was, leg, after, Sign::Remove));
+            after.inspect(|leg| self.leg(is, leg, before, Sign::Add));
+        }
+    }
+
+    fn apply(&mut self, facts: &Facts, sign: Sign) {
+        self.requests.apply(facts, sign);
+        facts.legs.iter().for_each(|leg| self.leg(facts, leg, None, sign));
         self.streams.request(facts, sign);
         self.workers.apply(facts, sign);
         self.sessions.apply(facts, sign);
     }
+
+    /// Counts a leg, but for what it has alike with `other`: that is counted and stays so.
+    fn leg(&mut self, facts: &Facts, leg: &Leg, other: Option<&Leg>, sign: Sign) {
+        let same_wait = other.is_some_and(|other| other.phase == leg.phase && other.queue == leg.queue);
+        if let Some(queue) = leg.queue.as_ref().filter(|_| !same_wait) {
+            let queues = if queue.origin == Origin::Span { &mut self.queue } else { &mut self.queue_inferred };
+            queues.apply(leg, queue, sign);
+            match queue.origin {
+                Origin::Span => self.depths.apply(leg.phase, queue, sign),
+                _ => self.overlaps.apply(leg.phase, queue, sign),
+            }
+        }
+        let same_choice = other.is_some_and(|other| other.selection == leg.selection);
+        if let Some(selection) = leg.selection.as_ref().filter(|_| !same_choice) {
+            let recorded = selection.origin == Origin::Span;
+            let selections = if recorded { &mut self.selection } else { &mut self.selection_records };
+            selections.apply(selection, sign);
+        }
+        if let Some(dispatch) = &leg.dispatch {
+            let recorded = dispatch.origin == Origin::Span;
+            let dispatches = if recorded { &mut self.dispatch } else { &mut self.dispatch_inferred };
+            dispatches.apply(facts, leg, dispatch, sign);
+        } else if let Some(admission) = &leg.admission {
+            self.dispatch.admission(admission, sign);
+        }
+    }
+}
+
+/// Whether two digests of a request tell the same of everything but its legs, as far as anything here counts it.
+fn live_alike(was: &Facts, is: &Facts) -> bool {
+    let ends = |facts: &Facts| (facts.state, facts.outcome, facts.start_ns, facts.end_ns, facts.terminal_ns);
+    let parts =
+        |facts: &Facts| (facts.has_root, facts.has_http, facts.has_record, facts.streaming, facts.session_fallback);
+    let times = |facts: &Facts| (facts.ttft_ns, facts.record_ttft_ns, facts.record_total_ns);
+    let tokens = |facts: &Facts| (facts.input_tokens, facts.output_tokens, facts.cached_tokens);
+    ends(was) == ends(is)
+        && parts(was) == parts(is)
+        && times(was) == times(is)
+        && tokens(was) == tokens(is)
+        && was.stream == is.stream
+        && was.outcome_word == is.outcome_word
+        && was.session_id == is.session_id
+        && was.request_id == is.request_id
 }

@@ -215,6 +215,36 @@ proptest! {
     }
 
     #[test]
+    fn a_change_counts_like_taking_away_and_adding_anew(
+        all in proptest::collection::vec((facts(), facts(), 0u8..8, any::<u8>()), 1..20),
+    ) {
+        let (mut changed, mut anew) = (Rollup::default(), Rollup::default());
+        for (was, other, alike, legs) in all {
+            // What comes late: some legs as they were, some with another part, some new; the life as it was or not.
+            let mut is = if alike & 1 == 0 { was.clone() } else { other.clone() };
+            is.legs = was.legs.clone();
+            for (at, leg) in other.legs.into_iter().enumerate() {
+                match (legs >> (2 * at) & 3, is.legs.get_mut(at)) {
+                    (0, _) | (_, None) => is.legs.push(leg),
+                    (1, Some(mine)) => mine.admission = leg.admission,
+                    (2, Some(mine)) => mine.dispatch = leg.dispatch,
+                    (_, Some(mine)) => mine.queue = leg.queue,
+                }
+            }
+            if alike & 2 != 0 {
+                is.legs.pop();
+            }
+            if alike & 4 != 0 {
+                is.outcome = was.outcome;
+            }
+            changed.add(&was);
+            changed.change(&was, &is);
+            anew.add(&is);
+        }
+        prop_assert_eq!(changed, anew);
+    }
+
+    #[test]
     fn sessions_keep_their_turns_in_order(all in proptest::collection::vec(facts(), 1..40)) {
         let mut rollup = Rollup::default();
         all.iter().for_each(|facts| rollup.add(facts));

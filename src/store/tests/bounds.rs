@@ -3,6 +3,7 @@
 use super::*;
 use crate::checks::{Answer, CheckId, Why};
 use crate::store::check::CheckCounts;
+use crate::store::work;
 
 #[test]
 fn many_requests_in_one_trace_cost_what_changes() {
@@ -99,7 +100,7 @@ fn eviction_takes_whole_requests_gives_every_byte_back_and_spares_the_pinned_one
     store.refresh(300);
     assert_eq!((store.memory(), store.len(), store.spans().count()), (0, 0, 0));
     assert!(
-        store.by_trace.is_empty() && store.by_rid.is_empty() && store.aliases.is_empty() && store.in_flight.is_empty()
+        store.traces.is_empty() && store.by_rid.is_empty() && store.aliases.is_empty() && store.in_flight.is_empty()
     );
     assert_eq!(store.standing(), Standing::default());
 }
@@ -166,4 +167,113 @@ fn facts_that_are_cut_short_say_so_and_are_not_checked() {
     let mut late_root = request_of(1, 17_000, "step");
     late_root[1].start_ms = 50;
     assert_eq!(short(&late_root), (17_007, success, true), "a root that begins after all that is read is read still");
+}
+
+#[test]
+fn fragments_without_end_under_one_id_are_joined_in_steps_that_do_not_grow() {
+    let mut store = store();
+    let mut steps = Vec::new();
+    work::taken();
+    for turn in 0..8_000u16 {
+        let fragment = [span(turn + 1, 1, 0, "worker.operation", u64::from(turn), 9_000).with("request_id", "test")];
+        send(&mut store, &fragment, 1);
+        if turn % 100 == 99 {
+            store.refresh(1);
+        }
+        if turn % 2_000 == 1_999 {
+            steps.push(work::taken());
+        }
+    }
+    let spans: u32 = all(&store).iter().map(|(_, facts)| facts.spans).sum();
+    assert_eq!(spans, 8_000);
+    assert!(store.len() < 40, "joined, up to a bound: {}", store.len());
+    assert!(steps.iter().all(|taken| *taken < 2_000 * 10), "{steps:?}");
+    // A root under that id takes some of them in, and no more than it may.
+    send(&mut store, &base_request(9_000, "test"), 1);
+    store.finish(1);
+    assert!(work::taken() < 30_000);
+    assert_eq!(all(&store).iter().map(|(_, facts)| facts.spans).sum::<u32>(), 8_007);
+    assert_eq!(store.standing().by_outcome[0], 1);
+}
+
+#[test]
+fn an_id_that_is_used_forever_costs_each_request_the_same() {
+    let mut store = store();
+    let mut steps = Vec::new();
+    work::taken();
+    for turn in 1..=1_000u16 {
+        let mut specs = base_request(turn, "test");
+        specs.iter_mut().for_each(|spec| {
+            spec.start_ms += u64::from(turn) * 200;
+            spec.end_ms += u64::from(turn) * 200;
+        });
+        send(&mut store, &specs, 1);
+        let time = EPOCH_MS + u64::from(turn) * 200;
+        let end = format!(
+            r#"{{"event_type":"request_end","event_time_unix_ms":{},"request":{{"request_id":"test","request_received_ms":{time}}}}}"#,
+            time + 100,
+        );
+        store.refresh(1);
+        record(&mut store, &end);
+        store.refresh(1);
+        if turn % 250 == 0 {
+            steps.push(work::taken());
+        }
+    }
+    assert!(all(&store).iter().all(|(_, facts)| facts.spans == 7 && facts.has_record), "each has its own");
+    assert!(steps.iter().all(|taken| *taken < 250 * 1_000), "{steps:?}");
+}
+
+#[test]
+fn records_without_end_under_one_id_are_kept_and_bounded() {
+    let mut store = store();
+    for turn in 0..3_000 {
+        record(
+            &mut store,
+            &format!(r#"{{"event_type":"request_end","event_time_unix_ms":{turn},"request":{{"request_id":"test"}}}}"#),
+        );
+    }
+    store.refresh(1);
+    assert_eq!((store.len(), store.counts().records_kept()), (3, 3_000));
+}
+
+/// A trace of this many requests, two spans each.
+fn session(trace: u16, requests: u64) -> Vec<Spec> {
+    let turn = |turn: u64| {
+        let id = format!("r{turn}");
+        [
+            span(trace, 2 * turn + 1, 0, "http-request", turn, turn + 1).with("request_id", &*id),
+            span(trace, 2 * turn + 2, 2 * turn + 1, "request.lifecycle", turn, turn + 1)
+                .with("dynamo.request.id", &*id)
+                .with("padding", "x".repeat(40) + &id),
+        ]
+    };
+    (0..requests).flat_map(turn).collect()
+}
+
+#[test]
+fn the_requests_of_a_shared_trace_go_at_the_cost_of_what_each_has() {
+    const MANY: u64 = 1_500;
+    let mut store = store();
+    session(1, MANY).chunks(500).for_each(|chunk| send(&mut store, chunk, 1));
+    store.finish(1);
+    assert_eq!(store.len() as u64, MANY);
+    let full = store.memory();
+    work::taken();
+    let mut least = usize::MAX;
+    for left in (0..full).rev().step_by(full / 60) {
+        store.limits.memory = left;
+        store.refresh(1);
+        assert!(store.memory() <= left && store.memory() <= least);
+        least = store.memory();
+        let counts = store.counts();
+        assert_eq!(counts.spans_kept, counts.spans_evicted + store.spans().count() as u64);
+        assert_eq!(store.spans().count(), 2 * store.len());
+        assert!(store.requests().all(|(key, facts)| store.request(key).unwrap().spans.len() == facts.spans as usize));
+    }
+    store.limits.memory = 0;
+    store.refresh(1);
+    assert_eq!((store.memory(), store.len()), (0, 0));
+    let steps = work::taken();
+    assert!(steps < 2 * MANY * 20, "{steps} steps for {} rows", 2 * MANY);
 }

@@ -156,7 +156,7 @@ proptest! {
         store.refresh(now_ns);
         assert_whole(&store);
         assert_eq!((store.memory(), store.len(), store.spans().count()), (0, 0, 0));
-        assert!(store.by_trace.is_empty() && store.by_rid.is_empty() && store.aliases.is_empty());
+        assert!(store.traces.is_empty() && store.by_rid.is_empty() && store.aliases.is_empty());
         assert!(store.in_flight.is_empty() && store.ended.is_empty() && store.control.is_empty());
         assert_eq!(store.standing(), Standing::default());
     }

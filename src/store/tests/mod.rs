@@ -6,10 +6,10 @@ mod order;
 mod requests;
 
 use super::{Limits, Standing, Store};
-use crate::lifecycle::batch::{Batch, ResourceIn, ScopeIn, Sign, SignKind, SpanIn};
+use crate::lifecycle::batch::{Batch, Sign, SignKind};
 use crate::lifecycle::facts::{Facts, Marks, State};
 use crate::lifecycle::ids::{SpanId, TraceId};
-use crate::lifecycle::packed::{self, Value};
+use crate::lifecycle::made::{Made, with_batch};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::{Outcome, Phase};
@@ -43,6 +43,21 @@ impl Spec {
     fn of(self, service: &'static str) -> Self {
         Self { service, ..self }
     }
+
+    fn made(&self) -> Made<'_> {
+        Made {
+            trace: trace_id(self.trace),
+            id: self.id,
+            parent: self.parent,
+            name: self.name,
+            kind: self.kind,
+            start_ns: (EPOCH_MS + self.start_ms) * 1_000_000,
+            end_ns: (EPOCH_MS + self.end_ms) * 1_000_000,
+            dropped: 0,
+            resource: vec![("service.name", self.service)],
+            attrs: self.attrs.iter().map(|(key, value)| (*key, value.as_str())).collect(),
+        }
+    }
 }
 
 fn trace_id(trace: u16) -> TraceId {
@@ -50,40 +65,8 @@ fn trace_id(trace: u16) -> TraceId {
 }
 
 fn send(store: &mut Store, specs: &[Spec], now_ns: u64) {
-    let packed: Vec<Vec<Vec<u8>>> = specs
-        .iter()
-        .map(|spec| spec.attrs.iter().map(|(key, value)| packed::pack(key, Value::Str(value))).collect())
-        .collect();
-    let services: Vec<Vec<u8>> =
-        specs.iter().map(|spec| packed::pack("service.name", Value::Str(spec.service))).collect();
-    let mut batch = Batch { scopes: vec![ScopeIn::default()], ..Batch::default() };
-    for ((spec, attrs), service) in specs.iter().zip(&packed).zip(&services) {
-        let at = batch.attrs.len() as u32;
-        batch.attrs.push(service);
-        batch.resources.push(ResourceIn { attrs: at..at + 1, ..ResourceIn::default() });
-        let start = batch.attrs.len() as u32;
-        batch.attrs.extend(attrs.iter().map(Vec::as_slice));
-        batch.spans.push(SpanIn {
-            trace: trace_id(spec.trace),
-            id: SpanId(spec.id.to_be_bytes()),
-            parent: (spec.parent > 0).then(|| SpanId(spec.parent.to_be_bytes())),
-            name: spec.name.as_bytes(),
-            kind: spec.kind,
-            start_ns: (EPOCH_MS + spec.start_ms) * 1_000_000,
-            end_ns: (EPOCH_MS + spec.end_ms) * 1_000_000,
-            attrs: start..batch.attrs.len() as u32,
-            events: 0..0,
-            links: 0..0,
-            resource: batch.resources.len() as u32 - 1,
-            scope: 0,
-            status_code: 0,
-            status_message: b"",
-            trace_state: b"",
-            flags: 257,
-            dropped: [0; 3],
-        });
-    }
-    store.ingest(&batch, now_ns);
+    let made: Vec<Made<'_>> = specs.iter().map(Spec::made).collect();
+    with_batch(&made, |batch| store.ingest(&batch, now_ns));
 }
 
 fn record(store: &mut Store, json: &str) {

@@ -87,4 +87,25 @@ proptest! {
         store.refresh(1000);
         prop_assert_eq!(store.memory(), 0);
     }
+
+    #[test]
+    fn shared_traces_give_every_byte_back_too(order in proptest::collection::vec((1u16..4, 0u64..40, 0usize..7), 1..80)) {
+        let mut store = Store::new(Limits { memory: 40_000, ..Limits::default() });
+        for (step, (trace, turn, at)) in order.iter().enumerate() {
+            let request = ["a", "b", "c", "d", "e", "f", "g", "h"][*turn as usize % 8];
+            let mut spec = base_request(*trace, request).swap_remove(*at);
+            spec.id += turn << 8;
+            spec.parent += if spec.parent > 0 { turn << 8 } else { 0 };
+            send(&mut store, &[spec], step as u64);
+            store.refresh(step as u64);
+            prop_assert!(store.memory() <= 40_000);
+            let counts = store.counts();
+            prop_assert_eq!(counts.spans_kept, counts.spans_evicted + store.spans().count() as u64);
+            let of_requests: usize = store.requests().map(|(key, _)| store.request(key).unwrap().spans.len()).sum();
+            prop_assert_eq!(of_requests, store.spans().count());
+        }
+        store.limits.memory = 0;
+        store.refresh(1000);
+        prop_assert_eq!((store.memory(), store.len(), store.spans().count()), (0, 0, 0));
+    }
 }

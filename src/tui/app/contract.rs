@@ -1,20 +1,28 @@
 //! What the loop hears of, what it needs of its surroundings, and how it ends.
 
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyEvent, MouseEvent};
 
 use crate::lifecycle::request::RequestKey;
+use crate::store::Past;
+use crate::tui::keymap::Keymap;
+use crate::tui::save::save;
 use crate::tui::theme::{Entry, Source, Theme, Themes};
 use crate::view::data::Data;
 use crate::view::filter::Filter;
 use crate::view::header::Vitals;
+use crate::view::window::Window;
 
 /// What the loop hears of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A key went down, up, or is held.
     Key(KeyEvent),
+    /// The mouse was pressed, moved while pressed, or its wheel turned.
+    Mouse(MouseEvent),
     /// Text was pasted.
     Paste(String),
     /// The terminal has another size now.
@@ -69,8 +77,8 @@ pub struct Look<'a> {
     pub filter: &'a Filter,
     /// Length of the window, nanoseconds; `None` for everything.
     pub window_ns: Option<u64>,
-    /// The moment at which what is shown was frozen, nanoseconds since the epoch.
-    pub frozen_ns: Option<u64>,
+    /// The requests as they were, when what is shown stands still or looks back.
+    pub past: Option<&'a Arc<Past>>,
 }
 
 /// What the loop needs of its terminal beside drawing.
@@ -87,12 +95,31 @@ pub trait Host {
     fn retake(&mut self) -> io::Result<()>;
     /// Copies a text; says how it was sent, or why not.
     fn copy(&mut self, what: &str, text: &str) -> String;
+    /// Has the terminal tell of the mouse, or leave it alone.
+    ///
+    /// # Errors
+    /// The terminal did not obey.
+    fn mouse(&mut self, _on: bool) -> io::Result<()> {
+        Ok(())
+    }
+    /// Writes a text to a new file; says where, or why not.
+    fn save(&mut self, stem: &str, text: &str) -> String {
+        save(Path::new(""), stem, text)
+    }
     /// Whether the terminal is still there.
     fn is_there(&self) -> bool;
 }
 
-/// How the screen looks.
+/// How the screen looks and listens, and what it shows at first.
 pub struct Setup {
+    /// Which key does what.
+    pub keys: Keymap,
+    /// Whether the mouse is listened to.
+    pub mouse: bool,
+    /// What is shown.
+    pub filter: Filter,
+    /// How far back panes and list look.
+    pub window: Window,
     /// The themes there are.
     pub themes: Themes,
     /// The one to begin with.
@@ -104,6 +131,13 @@ impl From<Theme> for Setup {
     fn from(theme: Theme) -> Self {
         let source = Source::BuiltIn;
         let theme = Entry { name: String::new(), source, about: String::new(), warnings: Vec::new(), theme };
-        Self { themes: Themes::default(), theme }
+        Self {
+            keys: Keymap::default(),
+            mouse: false,
+            filter: Filter::default(),
+            window: Window::default(),
+            themes: Themes::default(),
+            theme,
+        }
     }
 }

@@ -7,28 +7,37 @@
 mod contract;
 mod run;
 
-use crossterm::event::KeyEvent;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::action::{self, Action, Place};
+use super::action::{Action, Place};
 use super::keys;
 use super::layers::live::Live;
+use super::layers::palette::Palette;
 use super::layers::theme_menu::{Chosen, ThemeMenu};
 use super::layers::{Command, Env, Layer, Scene};
+use super::mouse::Hand;
 use super::panes::footer;
 use super::theme::{Entry, Signs};
+use super::travel::{Moments, Travel};
 use super::widgets::ascii::in_ascii;
 use crate::lifecycle::request::RequestKey;
+use crate::store::Past;
 use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
+use crate::view::format::clock_ms;
 use crate::view::header::{Meter, Pace, Vitals, header};
+use crate::view::link::TraceUrl;
 
 pub use contract::{Event, ExitReason, Host, Hub, Look, Setup};
 pub use run::MAX_FPS;
 
-/// How long a message stays, nanoseconds.
-const MESSAGE_NS: u64 = 4_000_000_000;
+/// How long a message stays, whatever the pace of the data's clock.
+const MESSAGE: Duration = Duration::from_secs(4);
 
 /// What the loop is asked to do with its host.
 enum Request {
@@ -36,7 +45,10 @@ enum Request {
     Suspend,
     Retake,
     Redraw,
+    Act(Action),
     Copy(&'static str, String),
+    Mouse(bool),
+    Save(String, String, &'static str),
 }
 
 /// The program's state on screen.
@@ -47,33 +59,46 @@ pub struct App<'a> {
     env: Env,
     frozen: Option<Frozen>,
     meter: Meter,
-    message: Option<(String, u64)>,
+    message: Option<(String, Instant)>,
     /// The notice told last.
     noticed: Option<String>,
     /// Whether layers have acted since they were last brought up to date.
     stale: bool,
     area: Rect,
     requests: Vec<Request>,
+    hand: Hand,
 }
 
 impl<'a> App<'a> {
     /// The first screen on a hub; `clock` gives nanoseconds since the epoch.
     pub fn new(hub: &'a dyn Hub, setup: impl Into<Setup>, clock: &'a dyn Fn() -> u64) -> Self {
-        let Setup { themes, theme: Entry { name, theme, warnings, .. } } = setup.into();
-        let odd = warnings.first().map(|first| (format!("theme {name}: {first}"), clock() + MESSAGE_NS));
+        let Setup { keys, mouse, filter, window, themes, theme: Entry { name, theme, warnings, .. } } = setup.into();
+        let odd = warnings.first().map(|first| (format!("theme {name}: {first}"), Instant::now() + MESSAGE));
         Self {
             hub,
             clock,
             layers: vec![Box::new(Live::default())],
-            env: Env::new(themes, Chosen { name, theme }),
+            env: Env { filter, window, mouse, ..Env::new(keys, themes, Chosen { name, theme }) },
             frozen: None,
             meter: Meter::default(),
             message: odd,
             noticed: None,
             stale: true,
             area: Rect::default(),
-            requests: Vec::new(),
+            requests: Vec::from_iter(mouse.then_some(Request::Mouse(true))),
+            hand: Hand::default(),
         }
+    }
+
+    /// With links to traces in their store.
+    #[must_use]
+    pub fn linking(mut self, trace_url: Option<TraceUrl>) -> Self {
+        self.env.trace_url = trace_url;
+        self
+    }
+
+    fn past(&self) -> Option<Arc<Past>> {
+        self.frozen.as_ref().map(|frozen| Arc::clone(frozen.past()))
     }
 
     fn pin(&self) -> Option<RequestKey> {
@@ -89,6 +114,7 @@ impl<'a> App<'a> {
     fn on(&mut self, event: &Event) {
         match event {
             Event::Key(key) => self.on_key(key),
+            Event::Mouse(mouse) => self.on_mouse(mouse),
             Event::Paste(text) => self.on_typed(text),
             Event::Data => {}
             // Also when the size is the old one again: the terminal has cut what it showed in between.
@@ -102,19 +128,51 @@ impl<'a> App<'a> {
 
     fn on_key(&mut self, event: &KeyEvent) {
         let Some(stroke) = keys::stroke(event) else { return };
-        let place = self.layers.last().map_or(Place::Live, |layer| layer.place());
-        match action::find(stroke.key, place) {
+        match self.env.keys.find(stroke.key, self.place()) {
             Some(action) if stroke.repeated && !action.repeats() => {}
-            Some(Action::Quit) => self.requests.push(Request::End(ExitReason::Quit)),
-            Some(Action::Suspend) => self.requests.push(Request::Suspend),
-            Some(Action::Redraw) => self.requests.push(Request::Redraw),
-            Some(Action::Theme) => self.layers.push(Box::new(ThemeMenu::new(&self.env))),
-            Some(action) => self.with_top(|layer, scene| layer.on(action, scene)),
+            Some(action) => self.act(action),
             None => {
                 if let Some(c) = stroke.key.typed() {
                     self.on_typed(c.encode_utf8(&mut [0; 4]));
                 }
             }
+        }
+    }
+
+    fn on_mouse(&mut self, event: &MouseEvent) {
+        let Some(pointer) = self.hand.point(event, (self.clock)()) else { return };
+        let last = Rect { y: self.area.bottom().saturating_sub(1), height: 1, ..self.area };
+        let is_footer = self.area.height > 2 && self.place() != Place::FilterLine && last.contains(pointer.at);
+        match footer::action_at(last, self.place(), &self.env.keys, pointer.at.x) {
+            Some(action) if is_footer && pointer.is_press() => self.act(action),
+            _ if is_footer && pointer.is_press() => {}
+            _ => self.with_top(|layer, scene| layer.point(pointer, scene)),
+        }
+    }
+
+    /// Where keys go.
+    fn place(&self) -> Place {
+        self.layers.last().map_or(Place::Live, |layer| layer.place())
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Quit => self.requests.push(Request::End(ExitReason::Quit)),
+            Action::Suspend => self.requests.push(Request::Suspend),
+            Action::Redraw => self.requests.push(Request::Redraw),
+            Action::Mouse => {
+                self.env.mouse = !self.env.mouse;
+                self.requests.push(Request::Mouse(self.env.mouse));
+                let said = if self.env.mouse {
+                    "the mouse works here; most terminals select text with Shift"
+                } else {
+                    "the mouse is the terminal's"
+                };
+                self.say(said.into());
+            }
+            Action::Theme => self.layers.push(Box::new(ThemeMenu::new(&self.env))),
+            Action::Palette => self.layers.push(Box::new(Palette::new(self.place()))),
+            action => self.with_top(|layer, scene| layer.on(action, scene)),
         }
     }
 
@@ -125,8 +183,8 @@ impl<'a> App<'a> {
     /// Lets the top layer act on the data, then does what it asks for.
     fn with_top(&mut self, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
-        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
+        let (window_ns, past) = (self.env.window.length_ns(), self.past());
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
             let Some(mut top) = self.layers.pop() else { return };
             // Several keys in one frame: each finds what the one before made.
             if self.stale {
@@ -163,9 +221,14 @@ impl<'a> App<'a> {
             Command::Pause => {
                 let shown: Vec<RequestKey> = self.layers.iter().flat_map(|layer| layer.shown()).collect();
                 self.frozen = Some(Frozen::new(live, &shown, now_ns));
+                self.say("what is shown stands still; , and . move it back and forth in time, p goes on".into());
             }
+            Command::Act(action) => self.requests.push(Request::Act(action)),
+            Command::Travel(travel) => self.travel(travel, live, now_ns),
+            Command::Bookmark => self.bookmark(live, now_ns),
             Command::Copy(what, text) => self.requests.push(Request::Copy(what, text)),
-            Command::Say(text) => self.say(text, now_ns),
+            Command::Save { stem, text, note } => self.requests.push(Request::Save(stem, text, note)),
+            Command::Say(text) => self.say(text),
             Command::Step(by) => {
                 let mut layers = std::mem::take(&mut self.layers);
                 let key = self.scene(live, vitals, |scene| layers.iter_mut().find_map(|layer| layer.step(by, scene)));
@@ -178,21 +241,50 @@ impl<'a> App<'a> {
         self.env.paused = self.frozen.is_some();
     }
 
-    fn say(&mut self, text: String, now_ns: u64) {
-        self.message = Some((text, now_ns + MESSAGE_NS));
+    /// Shows another moment.
+    fn travel(&mut self, travel: Travel, live: &dyn Data, now_ns: u64) {
+        let Some(moments) = Moments::of(live, now_ns) else { return self.say("nothing is kept yet".into()) };
+        // A pause stands at the present; looking back begins at the last moment there is.
+        let shown_ns = self.frozen.as_ref().map(|frozen| frozen.at_ns().min(moments.last_ns));
+        let (at_ns, word) = moments.target(travel, shown_ns);
+        if let Some(word) = word {
+            self.say(word.into());
+        }
+        if self.frozen.as_ref().is_none_or(|frozen| !frozen.past().looks_back() || frozen.at_ns() != at_ns) {
+            self.frozen = Some(Frozen::back(live, at_ns));
+        }
+    }
+
+    /// Marks the moment that is shown.
+    fn bookmark(&mut self, live: &dyn Data, now_ns: u64) {
+        let Some(moments) = Moments::of(live, now_ns) else { return self.say("nothing is kept yet".into()) };
+        let at_ns = self.frozen.as_ref().map_or(moments.last_ns, |frozen| frozen.at_ns().min(moments.last_ns));
+        let marks = &mut self.env.bookmarks;
+        if let Err(place) = marks.binary_search(&at_ns) {
+            marks.insert(place, at_ns);
+        }
+        self.say(format!("bookmark at {}; ' lists them", clock_ms(at_ns)));
+    }
+
+    fn say(&mut self, text: String) {
+        self.message = Some((text, Instant::now() + MESSAGE));
     }
 
     /// Brings everything up to date for a screen of this size.
     fn refresh(&mut self, area: Rect) {
         self.area = area;
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        if self.message.as_ref().is_some_and(|(_, until)| now_ns >= *until) {
+        if self.message.as_ref().is_some_and(|(_, until)| Instant::now() >= *until) {
             self.message = None;
         }
-        let (window_ns, frozen_ns) = (self.env.window.length_ns(), self.frozen.as_ref().map(|frozen| frozen.at_ns));
-        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, frozen_ns }, &mut |live, vitals| {
+        let (window_ns, past) = (self.env.window.length_ns(), self.past());
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
             self.meter.sample(live.counts().spans_received, now_ns);
             let pace = match &self.frozen {
+                Some(frozen) if frozen.past().looks_back() => {
+                    let last_ns = Moments::of(live, now_ns).map_or(now_ns, |moments| moments.last_ns);
+                    Pace::Back { at_ns: frozen.at_ns(), ago_ns: last_ns.saturating_sub(frozen.at_ns()) }
+                }
                 Some(frozen) => Pace::Paused { newer: frozen.newer(live) },
                 None => Pace::Live,
             };
@@ -200,9 +292,9 @@ impl<'a> App<'a> {
                 && self.noticed.as_ref() != Some(newest)
             {
                 self.noticed = Some(newest.clone());
-                self.say(newest.clone(), now_ns);
+                self.say(newest.clone());
             }
-            self.env.now_ns = self.frozen.as_ref().map_or(now_ns, |frozen| frozen.at_ns);
+            self.env.now_ns = self.frozen.as_ref().map_or(now_ns, Frozen::at_ns);
             let mut layers = std::mem::take(&mut self.layers);
             let top = self
                 .scene(live, vitals, |scene| header(scene.data, vitals, &self.meter, pace, scene.env.window, now_ns));
@@ -223,12 +315,12 @@ impl<'a> App<'a> {
             let area = if index == bottom || layer.place() != Place::FilterLine { body } else { area };
             layer.draw(buf, area, &self.env, theme);
         }
-        let place = self.layers.last().map_or(Place::Live, |layer| layer.place());
+        let place = self.place();
         let message = self.message.as_ref().map(|(text, _)| text.as_str());
         if area.height > 2 && place != Place::FilterLine {
             let last = Rect { y: area.bottom() - 1, height: 1, ..area };
             super::layers::clear(buf, last);
-            footer::draw(buf, last, place, message, theme);
+            footer::draw(buf, last, place, message, &self.env.keys, theme);
         }
         theme.fill(buf);
         if theme.signs() == Signs::Ascii {

@@ -17,8 +17,12 @@ const LOOK_AFTER: Duration = Duration::from_secs(2);
 impl App<'_> {
     pub(super) fn serve(&mut self, host: &mut dyn Host) -> io::Result<Served> {
         let mut served = Served::default();
-        for request in std::mem::take(&mut self.requests) {
+        // One may ask for others.
+        while !self.requests.is_empty() {
+            let request = self.requests.remove(0);
             match request {
+                Request::Act(action) => self.act(action),
+                Request::Mouse(on) => host.mouse(on)?,
                 Request::End(reason) => served.end = served.end.or(Some(reason)),
                 Request::Suspend => {
                     host.suspend()?;
@@ -31,7 +35,11 @@ impl App<'_> {
                 Request::Redraw => served.redraw = true,
                 Request::Copy(what, text) => {
                     let told = host.copy(what, &text);
-                    self.say(told, (self.clock)());
+                    self.say(told);
+                }
+                Request::Save(stem, text, note) => {
+                    let told = host.save(&stem, &text);
+                    self.say(told + note);
                 }
             }
         }
@@ -41,8 +49,8 @@ impl App<'_> {
     /// How long this frame stays right although nothing comes.
     fn stays_right(&self) -> Option<Duration> {
         let now_ns = (self.clock)();
-        let message =
-            self.message.as_ref().map(|(_, until)| Duration::from_nanos(until.saturating_sub(now_ns) + 1_000_000));
+        let message = self.message.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now()));
+        let message = message.map(|left| left + Duration::from_millis(1));
         let meter = self.meter.is_moving(now_ns).then_some(Duration::from_secs(1));
         let layers = self.layers.iter().filter_map(|layer| layer.stays_right());
         layers.chain(message).chain(meter).min()
@@ -64,6 +72,7 @@ impl App<'_> {
         let between = Duration::from_millis(1000 / MAX_FPS);
         let mut drawn: Option<Instant> = None;
         let mut changed = true;
+        self.serve(host)?;
         loop {
             let since = drawn.map(|drawn| drawn.elapsed());
             let wait = match since {

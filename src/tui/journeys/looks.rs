@@ -1,6 +1,7 @@
 //! Themes: the menu shows the one under the cursor at once.
 
 use super::*;
+use crate::tui::Setup;
 use crate::tui::theme::{Depth, Role, Signs, Themes};
 
 #[test]
@@ -34,7 +35,8 @@ fn what_is_odd_about_the_theme_is_told_at_first_and_in_the_menu() {
     let themes = Themes::new(Some(folder.path().to_owned()), Depth::Full, Signs::Unicode);
     let theme = themes.find("aaa").unwrap();
     let desk = desk(cluster());
-    let mut app = App::new(&desk, crate::tui::Setup { themes, theme }, &now);
+    let setup = Setup { themes, theme, ..Theme::named("terminal").unwrap().into() };
+    let mut app = App::new(&desk, setup, &now);
     let screen = dump(&app.frame(120, 40));
     assert!(screen.contains("theme aaa: line 3: no role is called warm; did you mean warn?"), "{screen}");
     let press = Event::Key(KeyEvent::new(KeyCode::Char('T'), KeyModifiers::NONE));

@@ -1,11 +1,14 @@
 //! Journeys: keys are typed and frames looked at, without a terminal and without a clock.
 
 mod chaos;
+mod fingers;
 mod list;
 mod looks;
+mod mouse;
 mod request;
 mod running;
 mod sizes;
+mod time;
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -36,7 +39,7 @@ struct Desk {
 impl Hub for Desk {
     fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
         self.pinned.set(look.pin);
-        self.data.borrow_mut().hold(look.frozen_ns.is_some());
+        self.data.borrow_mut().hold(look.past.is_some());
         see(&*self.data.borrow(), &self.vitals.borrow());
     }
 }
@@ -45,6 +48,8 @@ impl Hub for Desk {
 struct Hands {
     copied: Vec<String>,
     stops: u32,
+    mouse: Vec<bool>,
+    saved: Vec<(String, String)>,
 }
 
 impl Host for Hands {
@@ -58,6 +63,14 @@ impl Host for Hands {
     fn copy(&mut self, what: &str, text: &str) -> String {
         self.copied.push(text.to_owned());
         format!("{what} sent")
+    }
+    fn mouse(&mut self, on: bool) -> io::Result<()> {
+        self.mouse.push(on);
+        Ok(())
+    }
+    fn save(&mut self, stem: &str, text: &str) -> String {
+        self.saved.push((stem.to_owned(), text.to_owned()));
+        format!("saved {stem}")
     }
     fn is_there(&self) -> bool {
         true

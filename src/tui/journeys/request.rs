@@ -83,3 +83,22 @@ fn long_values_are_read_whole() {
     let read = journey.keys("Enter G");
     assert!(read.contains("293 KiB") && read.contains("2632 rows") || read.contains("of 2,632 rows"), "{read}");
 }
+
+#[test]
+fn a_trace_is_linked_to_its_store_only_when_it_was_said_where() {
+    let desk = desk(cluster());
+    let mut journey = Journey::new(&desk, (160, 40));
+    assert!(journey.keys("Enter o").contains("start with --trace-url"));
+    assert!(!journey.screen().contains('\x1b'));
+    let url = crate::view::link::TraceUrl::parse("http://jaeger:16686/trace/{trace_id}").unwrap();
+    let theme = Theme::named("terminal").unwrap();
+    let app = App::new(&desk, theme, &now).linking(Some(url));
+    let mut journey = Journey { app, hands: Hands::default(), size: (160, 40) };
+    journey.screen();
+    let screen = journey.keys("Enter");
+    assert!(screen.contains("\x1b]8;id=trace;http://jaeger:16686/trace/"), "{screen}");
+    let screen = journey.keys("o");
+    assert!(screen.contains("Trace in its store") && screen.contains("http://jaeger:16686/trace/"), "{screen}");
+    journey.keys("y");
+    assert!(journey.hands.copied[0].starts_with("http://jaeger:16686/trace/"), "{:?}", journey.hands.copied);
+}

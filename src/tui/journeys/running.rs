@@ -26,6 +26,7 @@ fn a_long_load_shows_how_far_it_is_and_notices_can_be_read() {
     let desk = desk(Fixture::default());
     *desk.vitals.borrow_mut() = Vitals {
         loading: Some(Loading {
+            doing: "reading".into(),
             name: "run.traces.jsonl.gz".into(),
             done: Done::Bytes { read: 3 << 20, total: 12 << 20 },
         }),

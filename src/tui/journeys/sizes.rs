@@ -4,10 +4,13 @@ use super::*;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 
+/// Smaller than anybody would choose, and larger than most walls.
+const ODD: [(u16, u16); 5] = [(60, 16), (40, 10), (20, 5), (1, 1), (400, 120)];
+
 #[test]
 fn every_screen_at_every_size() {
     let desk = desk(cluster());
-    for size in SIZES {
+    for size in SIZES.into_iter().chain(ODD) {
         let name = |what: &str| format!("{what}-{}x{}", size.0, size.1);
         let mut journey = Journey::new(&desk, size);
         insta::assert_snapshot!(name("live"), journey.screen());
@@ -19,6 +22,9 @@ fn every_screen_at_every_size() {
         insta::assert_snapshot!(name("request-attributes"), journey.keys("Tab"));
         insta::assert_snapshot!(name("request-records"), journey.keys("Tab"));
         insta::assert_snapshot!(name("raw"), journey.keys("Tab v"));
+        insta::assert_snapshot!(name("checks"), journey.keys("Esc Esc c"));
+        insta::assert_snapshot!(name("themes"), journey.keys("Esc T"));
+        insta::assert_snapshot!(name("palette"), journey.keys("Esc :"));
     }
 }
 
@@ -69,6 +75,28 @@ fn every_pane_at_every_size_in_two_themes() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn every_screen_is_resized_through_every_width() {
+    let desk = desk(cluster());
+    let hub = living();
+    let screens = ["j", "/ o", "s", "?", "j j j Enter", "j j j Enter Tab Tab", "j j j Enter v", "c", "T", ":"];
+    let panes = ["1 z", "2 z", "3 z", "4 z", "w", "a"];
+    let of =
+        screens.map(|keys| (&desk as &dyn Hub, keys)).into_iter().chain(panes.map(|keys| (&hub as &dyn Hub, keys)));
+    for (hub, keys) in of {
+        let mut journey =
+            Journey { app: App::new(hub, Theme::named("nord").unwrap(), &now), ..Journey::new(&desk, (120, 40)) };
+        journey.screen();
+        journey.keys(keys);
+        for width in 0..=210 {
+            let height = [40, 24, 10, 60, 5, 3, 1][usize::from(width) % 7];
+            let frame = journey.app.frame(width, height);
+            assert_eq!(frame.area.width, width);
+        }
+        journey.app.frame(u16::MAX / 64, 3);
     }
 }
 
@@ -125,7 +153,7 @@ fn b53_wide_names_leave_the_right_edge_in_one_column_and_nothing_behind() {
     }
 }
 
-fn any_key() -> impl Strategy<Value = &'static str> {
+pub(super) fn any_key() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(vec![
         "j",
         "k",

@@ -5,8 +5,9 @@ use ratatui::layout::Rect;
 
 use super::help::Help;
 use super::reader::Reader;
-use super::{Command, Env, Layer, Scene, moved, scrolled};
+use super::{Command, Env, Layer, Scene, in_list, moved, scrolled};
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::Pointer;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::widgets::frame::frame;
 use crate::tui::widgets::text::{At, paint, put, put_right};
@@ -54,6 +55,20 @@ impl Layer for Checks {
             self.cursor = cursor;
         }
         Vec::new()
+    }
+
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        let len = self.rows.len();
+        if let Some(by) = pointer.wheel() {
+            self.cursor = self.cursor.saturating_add_signed(by).min(len.saturating_sub(1));
+            return Vec::new();
+        }
+        let area = scene.area;
+        let rows = Rect { y: area.y + 2, height: page(area), ..area };
+        match in_list(pointer, area, rows, &mut self.cursor, self.top, len) {
+            Some(action) => self.on(action, scene),
+            None => Vec::new(),
+        }
     }
 
     fn refresh(&mut self, scene: &Scene<'_>) {

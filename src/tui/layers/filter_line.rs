@@ -3,8 +3,9 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use tui_input::{Input, InputRequest};
+use tui_input::Input;
 
+use super::line::{self, Edit};
 use super::{Command, Env, Layer, Scene, clear, moved};
 use crate::tui::action::{Action, Place};
 use crate::tui::theme::{Role, Theme};
@@ -37,17 +38,9 @@ impl FilterLine {
         vec![Command::Filter(settled(self.input.value()).to_owned())]
     }
 
-    fn byte_cursor(&self) -> usize {
-        self.input.value().char_indices().nth(self.input.cursor()).map_or(self.input.value().len(), |(at, _)| at)
-    }
-
     fn offer(&mut self, scene: &Scene<'_>) {
-        self.offers = complete(self.input.value(), self.byte_cursor(), scene.data, OFFERS);
+        self.offers = complete(self.input.value(), line::byte_cursor(&self.input), scene.data, OFFERS);
         self.cursor = self.cursor.min(self.offers.len().saturating_sub(1));
-    }
-
-    fn edit(&mut self, request: InputRequest) {
-        self.input.handle(request);
     }
 }
 
@@ -66,10 +59,6 @@ impl Layer for FilterLine {
             Action::Accept if scene.env.unread.is_some() => {}
             Action::Accept => return vec![Command::Filter(self.input.value().trim_end().to_owned()), Command::Pop],
             Action::Back => return vec![Command::Filter(self.before.clone()), Command::Pop],
-            Action::Clear => {
-                self.input.reset();
-                return self.changed(scene);
-            }
             Action::Complete => {
                 if let Some(offer) = self.offers.get(self.cursor) {
                     let mut text = self.input.value().to_owned();
@@ -83,35 +72,21 @@ impl Layer for FilterLine {
                     return self.changed(scene);
                 }
             }
-            Action::Left => self.edit(InputRequest::GoToPrevChar),
-            Action::Right => self.edit(InputRequest::GoToNextChar),
-            Action::Top => self.edit(InputRequest::GoToStart),
-            Action::Bottom => self.edit(InputRequest::GoToEnd),
-            Action::Erase => {
-                self.edit(InputRequest::DeletePrevChar);
-                return self.changed(scene);
-            }
-            Action::EraseNext => {
-                self.edit(InputRequest::DeleteNextChar);
-                return self.changed(scene);
-            }
-            Action::EraseWord => {
-                self.edit(InputRequest::DeletePrevWord);
-                return self.changed(scene);
-            }
-            _ => {
-                if let Some(cursor) = moved(action, self.cursor, self.offers.len(), OFFERS as u16) {
-                    self.cursor = cursor;
+            _ => match line::edit(&mut self.input, action) {
+                Edit::Changed => return self.changed(scene),
+                Edit::Moved => {}
+                Edit::None => {
+                    if let Some(cursor) = moved(action, self.cursor, self.offers.len(), OFFERS as u16) {
+                        self.cursor = cursor;
+                    }
                 }
-            }
+            },
         }
         Vec::new()
     }
 
     fn typed(&mut self, text: &str, scene: &Scene<'_>) -> Vec<Command> {
-        for c in text.chars().filter(|c| !c.is_control()) {
-            self.edit(InputRequest::InsertChar(c));
-        }
+        line::insert(&mut self.input, text);
         self.changed(scene)
     }
 
@@ -125,7 +100,7 @@ impl Layer for FilterLine {
         clear(buf, Rect { y: area.y + last, height: 1, ..area });
         let at = at.after(put(buf, at, PROMPT, theme.tone(Tone::Dim)));
         let value = self.input.value();
-        let (before, after) = value.split_at(self.byte_cursor());
+        let (before, after) = value.split_at(line::byte_cursor(&self.input));
         // A text longer than the line shows its end.
         let room = at.width.saturating_sub(2);
         let mut from = 0;

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use super::{Command, Env, Layer, Scene, moved};
 use crate::lifecycle::facts::Marks;
 use crate::tui::action::{ACTIONS, Action, Place, rows};
+use crate::tui::keymap::Keymap;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::widgets::frame::frame;
 use crate::tui::widgets::text::{At, put};
@@ -23,22 +24,22 @@ enum Entry {
     Blank,
 }
 
-fn entries(first: Place) -> Vec<Entry> {
+fn entries(first: Place, keys: &Keymap) -> Vec<Entry> {
     let mut entries = Vec::new();
     let everywhere = |row: &&crate::tui::action::Row| row.places.len() >= Place::ALL.len() - 1;
-    let mut section = |title, rows: Vec<&'static crate::tui::action::Row>| {
+    let mut section = |title, place, rows: Vec<&'static crate::tui::action::Row>| {
         if rows.is_empty() {
             return;
         }
         entries.push(Entry::Heading(title));
-        entries.extend(rows.into_iter().map(|row| Entry::Keys(row.keys.join("  "), row.doc)));
+        entries.extend(rows.into_iter().map(|row| Entry::Keys(keys.all(place, row.action), row.doc)));
         entries.push(Entry::Blank);
     };
     let places = Place::ALL.into_iter().filter(|(place, _)| *place == first);
     for (place, title) in places.chain(Place::ALL.into_iter().filter(|(place, _)| *place != first)) {
-        section(title, rows(place).filter(|row| !everywhere(row)).collect());
+        section(title, place, rows(place).filter(|row| !everywhere(row)).collect());
     }
-    section("everywhere", ACTIONS.iter().filter(everywhere).collect());
+    section("everywhere", first, ACTIONS.iter().filter(everywhere).collect());
     entries.push(Entry::Heading("marks"));
     for (mark, means) in [
         ("–", "there is none"),
@@ -77,7 +78,7 @@ impl Layer for Help {
             return vec![Command::Pop];
         }
         let page = scene.area.height.saturating_sub(2);
-        let most = entries(self.place).len().saturating_sub(usize::from(page)) + 1;
+        let most = entries(self.place, &scene.env.keys).len().saturating_sub(usize::from(page)) + 1;
         if let Some(top) = moved(action, self.top, most, page) {
             self.top = top;
         }
@@ -86,12 +87,13 @@ impl Layer for Help {
 
     fn refresh(&mut self, scene: &Scene<'_>) {
         let page = usize::from(scene.area.height.saturating_sub(2));
-        self.top = self.top.min(entries(self.place).len().saturating_sub(page));
+        self.top = self.top.min(entries(self.place, &scene.env.keys).len().saturating_sub(page));
     }
 
-    fn draw(&self, buf: &mut Buffer, area: Rect, _: &Env, theme: &Theme) {
-        let inside = frame(buf, area, "Keys", "↑↓ scroll  Esc back", true, theme);
-        for (row, entry) in (0..inside.height).zip(entries(self.place).into_iter().skip(self.top)) {
+    fn draw(&self, buf: &mut Buffer, area: Rect, env: &Env, theme: &Theme) {
+        let hints = env.keys.hints(Place::Help, &[(Action::Down, "scroll"), (Action::Back, "back")]);
+        let inside = frame(buf, area, "Keys", &hints, true, theme);
+        for (row, entry) in (0..inside.height).zip(entries(self.place, &env.keys).into_iter().skip(self.top)) {
             let at = At::row(inside, row);
             match entry {
                 Entry::Heading(title) => _ = put(buf, at, title, theme.tone(Tone::Strong)),

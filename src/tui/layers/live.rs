@@ -18,6 +18,7 @@ use super::{Command, Env, Layer, Scene, distance, pane_command, pane_of, panes_s
 use crate::lifecycle::facts::State;
 use crate::lifecycle::request::RequestKey;
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::{Gesture, Pointer};
 use crate::tui::panes::{header, outcomes, requests};
 use crate::tui::theme::Theme;
 use crate::view::account::Account;
@@ -25,6 +26,7 @@ use crate::view::checks::flag;
 use crate::view::format;
 use crate::view::index::{Index, Sort};
 use crate::view::list::{self, COLUMNS};
+use crate::view::otlp_json::whole_request;
 use crate::view::outcomes::Count;
 use crate::view::panes::PaneId;
 use crate::view::request::detail::Whole;
@@ -58,6 +60,8 @@ pub struct Live {
     stays_right: Option<Duration>,
 }
 
+/// How many requests of the list are exported at most.
+const EXPORTED: usize = 500;
 /// When a filtered or sorted list that was left behind is looked at again.
 const CATCH_UP: Duration = Duration::from_millis(250);
 /// When a new filter is asked of further requests: with the next frame.
@@ -194,10 +198,27 @@ impl Live {
             (true, Some(trace)) => vec![Command::Copy("trace id", trace.to_string())],
             (true, None) => vec![Command::Say("this request is known from records alone: it has no trace".into())],
             (false, _) if facts.request_id.is_empty() => {
-                vec![Command::Say("no request id has arrived; Y copies the trace id".into())]
+                vec![Command::Say(super::no_request_id(scene.env, Place::Live))]
             }
             (false, _) => vec![Command::Copy("request id", facts.request_id.to_string())],
         }
+    }
+
+    /// The requests of the list, as far as a file that is made between two frames may hold them.
+    fn export(&self, scene: &Scene<'_>) -> Vec<Command> {
+        let mut text = String::new();
+        let keys = self.index.keys(scene.data, 0, EXPORTED);
+        for request in keys.iter().filter_map(|key| scene.data.request(*key)) {
+            whole_request(&mut text, &request);
+        }
+        if text.is_empty() {
+            return vec![Command::Say("nothing here has spans or records to export".into())];
+        }
+        let note = match self.index.len() > keys.len() {
+            true => "; the first of the list only: `reqtop export --filter` writes them all",
+            false => "",
+        };
+        vec![Command::Save { stem: format!("reqtop-{}-requests", keys.len()), text, note }]
     }
 
     /// What the list does.
@@ -217,6 +238,7 @@ impl Live {
                 self.go(isize::MIN, scene);
                 self.holding = false;
             }
+            Action::Export => return self.export(scene),
             Action::Copy => return self.copy(scene, false),
             Action::CopyTrace => return self.copy(scene, true),
             Action::Notices => {
@@ -275,6 +297,39 @@ impl Layer for Live {
         }
         Vec::new()
     }
+
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        let areas = areas(scene.area, self.focus);
+        if let Some((at, _)) = areas.panes.iter().find(|(_, area)| area.contains(pointer.at)) {
+            let seat = &mut self.seats[*at];
+            match pointer.gesture {
+                Gesture::WheelUp => seat.go(Action::Up),
+                Gesture::WheelDown => seat.go(Action::Down),
+                Gesture::Press | Gesture::Double => self.focus = Focus::Pane(seat.id()),
+                Gesture::Drag | Gesture::Release => {}
+            }
+            return seat.point(pointer, scene.env.filter.text()).map(Command::Filter).into_iter().collect();
+        }
+        let rows = Rect { x: areas.requests.x, width: areas.requests.width, ..requests::inside(areas.requests) };
+        if !areas.requests.contains(pointer.at) {
+            return Vec::new();
+        }
+        if let Some(by) = pointer.wheel() {
+            self.go(by, scene);
+            return Vec::new();
+        }
+        if pointer.is_press() && matches!(self.focus, Focus::Pane(_)) {
+            self.focus = Focus::List;
+        }
+        if let (true, Some(row)) = (pointer.is_press(), pointer.row(rows, 0, self.pane.rows.len())) {
+            self.go(row as isize - self.row as isize, scene);
+            if pointer.gesture == Gesture::Double {
+                return self.in_list(Action::Open, scene);
+            }
+        }
+        Vec::new()
+    }
+
     fn refresh(&mut self, scene: &Scene<'_>) {
         let (data, now_ns) = (scene.data, scene.env.now_ns);
         self.index.refresh(data, &scene.env.filter, self.sort, now_ns, scene.clock);
@@ -345,7 +400,7 @@ impl Layer for Live {
         outcomes::draw(buf, areas.outcomes, &self.outcomes, env.filter.text(), theme);
         for (at, area) in areas.panes {
             let seat = &self.seats[at];
-            seat.draw(buf, area, self.focus == Focus::Pane(seat.id()), theme);
+            seat.draw(buf, area, self.focus == Focus::Pane(seat.id()), env, theme);
         }
         requests::draw(buf, areas.requests, &self.pane, theme);
     }

@@ -3,10 +3,13 @@
 //! A layer changes its state when an action comes and when it is refreshed with data; drawing changes nothing. What
 //! concerns others (the filter, the pause, the clipboard, the stack itself) it asks for with a [`Command`].
 
+pub mod bookmarks;
 pub mod checks;
 pub mod filter_line;
 pub mod help;
+pub mod line;
 pub mod live;
+pub mod palette;
 pub mod reader;
 pub mod request;
 pub mod seat;
@@ -20,17 +23,23 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::action::{Action, Place};
+use super::keymap::Keymap;
+use super::mouse::{Gesture, Pointer, STEP};
 use super::theme::{Theme, Themes};
+use super::travel::{self, Travel};
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
 use crate::view::filter::{Error, Filter, without_last};
 use crate::view::header::{Header, Vitals};
 use crate::view::index::Sort;
+use crate::view::link::TraceUrl;
 use crate::view::panes::PaneId;
 use crate::view::window::Window;
 
 /// What all layers see of the whole.
 pub struct Env {
+    /// Which key does what.
+    pub keys: Keymap,
     /// The themes there are.
     pub themes: Themes,
     /// The one in use.
@@ -41,26 +50,36 @@ pub struct Env {
     pub unread: Option<(String, Error)>,
     /// How far back panes and list look.
     pub window: Window,
+    /// Whether the mouse is listened to.
+    pub mouse: bool,
     /// Whether what is shown is frozen.
     pub paused: bool,
     /// The header of this frame.
     pub header: Header,
+    /// Marked moments, nanoseconds since the epoch, in their order.
+    pub bookmarks: Vec<u64>,
     /// The present, nanoseconds since the epoch; while paused, the moment of the pause.
     pub now_ns: u64,
+    /// Where traces are shown by their store, when that was said.
+    pub trace_url: Option<TraceUrl>,
 }
 
 impl Env {
     /// Before anything was done.
-    pub fn new(themes: Themes, chosen: theme_menu::Chosen) -> Self {
+    pub fn new(keys: Keymap, themes: Themes, chosen: theme_menu::Chosen) -> Self {
         Self {
+            keys,
             themes,
             chosen,
             filter: Filter::default(),
             unread: None,
             window: Window::default(),
+            mouse: false,
             paused: false,
+            bookmarks: Vec::new(),
             header: Header::default(),
             now_ns: 0,
+            trace_url: None,
         }
     }
 }
@@ -91,12 +110,27 @@ pub enum Command {
     Window(Window),
     /// Sorts the list.
     Sort(Sort),
+    /// Does an action as if its key had been pressed, after what else is asked for.
+    Act(Action),
     /// Gives everything another look.
     Theme(Box<theme_menu::Chosen>),
     /// Pauses, or goes on.
     Pause,
+    /// Shows another moment.
+    Travel(Travel),
+    /// Marks the moment that is shown.
+    Bookmark,
     /// Copies a text; first what it is.
     Copy(&'static str, String),
+    /// Writes a text to a new file.
+    Save {
+        /// What its name begins with.
+        stem: String,
+        /// What it holds.
+        text: String,
+        /// What is to be said beside its name.
+        note: &'static str,
+    },
     /// Tells something in the last line.
     Say(String),
     /// Goes to the request so many places down the list.
@@ -119,6 +153,9 @@ pub fn pane_of(action: Action) -> Option<PaneId> {
 /// What an action asks for wherever panes are; `None` when it is none of these.
 pub fn pane_command(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
     let window = scene.env.window;
+    if let Some(commands) = travel::commands(action, scene) {
+        return Some(commands);
+    }
     Some(match action {
         Action::Shorter => vec![Command::Window(window.step(-1))],
         Action::Longer => vec![Command::Window(window.step(1))],
@@ -128,6 +165,14 @@ pub fn pane_command(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
         Action::Checks => vec![Command::Push(Box::new(checks::Checks::default()))],
         _ => return None,
     })
+}
+
+/// Why a request id cannot be copied, and what can.
+fn no_request_id(env: &Env, place: Place) -> String {
+    match env.keys.shown(place, Action::CopyTrace) {
+        Some(key) => format!("no request id has arrived; {key} copies the trace id"),
+        None => "no request id has arrived".into(),
+    }
 }
 
 /// How long panes stay right although nothing comes: their window moves on, and a new filter is asked of one slice of
@@ -156,6 +201,15 @@ pub trait Layer {
     /// Takes typed or pasted text.
     fn typed(&mut self, _text: &str, _scene: &Scene<'_>) -> Vec<Command> {
         Vec::new()
+    }
+    /// Takes what the mouse did; the wheel moves like keys do.
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        let action = match pointer.gesture {
+            Gesture::WheelUp => Action::Up,
+            Gesture::WheelDown => Action::Down,
+            _ => return Vec::new(),
+        };
+        (0..STEP).flat_map(|_| self.on(action, scene)).collect()
     }
     /// Brings what it shows up to date.
     fn refresh(&mut self, scene: &Scene<'_>);
@@ -187,6 +241,19 @@ pub trait Layer {
 pub fn moved(action: Action, cursor: usize, len: usize, page: u16) -> Option<usize> {
     let by = distance(action, page)?;
     Some(cursor.saturating_add_signed(by).min(len.saturating_sub(1)))
+}
+
+/// What the mouse did in a list that opens over a screen: a press chooses a row, a double one opens it, one beside the
+/// list closes it. `None` for what is none of these.
+pub fn in_list(pointer: Pointer, area: Rect, rows: Rect, cursor: &mut usize, top: usize, len: usize) -> Option<Action> {
+    if !pointer.is_press() {
+        return None;
+    }
+    if !area.contains(pointer.at) {
+        return Some(Action::Back);
+    }
+    *cursor = pointer.row(rows, top, len)?;
+    (pointer.gesture == Gesture::Double).then_some(Action::Open)
 }
 
 /// How far an action moves.

@@ -2,14 +2,15 @@
 //! with what it stands on (its filter term) while numbers change, and at its place when that goes.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 
-use super::Scene;
-use crate::tui::action::Action;
+use super::{Env, Scene};
+use crate::tui::action::{Action, Place};
+use crate::tui::mouse::{Gesture, Pointer};
 use crate::tui::panes::blocks;
 use crate::tui::theme::Theme;
 use crate::view::filter::with_term;
-use crate::view::panes::{Pane, PaneId, Room, Spot, pane};
+use crate::view::panes::{Body, Over, Pane, PaneId, Room, Spot, pane};
 
 /// A pane with its cursor.
 pub struct Seat {
@@ -19,12 +20,28 @@ pub struct Seat {
     term: Option<String>,
     /// Its line, and its place in the line.
     place: (usize, usize),
+    /// Where its pane was last.
+    area: Rect,
+    /// The stretch of a time plot that is being marked.
+    drag: Option<Drag>,
+}
+
+/// A stretch of time that is being marked on a plot.
+#[derive(Clone, Copy)]
+struct Drag {
+    /// A bar of the plot; which one does not matter.
+    spot: Spot,
+    /// The moment under the mouse when the button went down, nanoseconds since the epoch. A moment and not a bar: what is
+    /// shown moves on meanwhile.
+    from_ns: u64,
+    /// The moment under it now; the same until it has moved.
+    to_ns: u64,
 }
 
 impl Seat {
     /// A pane, its cursor on the first thing.
     pub fn new(id: PaneId) -> Self {
-        Self { id, pane: Pane::default(), term: None, place: (0, 0) }
+        Self { id, pane: Pane::default(), term: None, place: (0, 0), area: Rect::default(), drag: None }
     }
 
     /// Which pane.
@@ -34,6 +51,7 @@ impl Seat {
 
     /// Brings it up to date for an area.
     pub fn refresh(&mut self, scene: &Scene<'_>, area: Rect, zoomed: bool) {
+        self.area = area;
         let inside = blocks::inside(area);
         let room = Room { columns: inside.width, rows: inside.height, zoomed };
         self.pane = pane(self.id, scene.data, room, self.term.as_deref());
@@ -79,15 +97,90 @@ impl Seat {
         self.term.as_ref().map(|term| with_term(text, term))
     }
 
+    /// Takes a press, a drag or the end of one within its pane; gives the filter's text when that is another one now.
+    pub fn point(&mut self, pointer: Pointer, text: &str) -> Option<String> {
+        match pointer.gesture {
+            Gesture::Press => {
+                self.drag = None;
+                let spot = self.spot_at(pointer.at)?;
+                if let Some((over, bars)) = self.over(spot) {
+                    let from_ns = over.time(spot.item.min(bars));
+                    self.drag = Some(Drag { spot, from_ns, to_ns: from_ns });
+                }
+                self.stand_on(spot);
+            }
+            Gesture::Double => {
+                self.drag = None;
+                let spot = self.spot_at(pointer.at)?;
+                return if self.stand_on(spot) { self.filter(text) } else { None };
+            }
+            Gesture::Drag => {
+                let drag = self.drag?;
+                let spot = self.spot_at(pointer.at)?;
+                if (spot.column, spot.block) == (drag.spot.column, drag.spot.block) {
+                    let (over, _) = self.over(drag.spot)?;
+                    self.drag = Some(Drag { to_ns: over.time(spot.item), ..drag });
+                }
+            }
+            Gesture::Release => {
+                let drag = self.drag.take().filter(|drag| drag.from_ns != drag.to_ns)?;
+                let (over, _) = self.over(drag.spot)?;
+                return Some(with_term(text, &over.between(drag.from_ns, drag.to_ns)));
+            }
+            Gesture::WheelUp | Gesture::WheelDown => {}
+        }
+        None
+    }
+
+    fn spot_at(&self, at: Position) -> Option<Spot> {
+        blocks::spot_at(&self.pane, self.area, self.cursor().map(|(spot, _)| spot), at)
+    }
+
+    /// Puts the cursor on a spot; says whether there is a term behind it.
+    fn stand_on(&mut self, spot: Spot) -> bool {
+        let spots = self.pane.spots();
+        let found = spots.iter().enumerate().find_map(|(line, spots)| {
+            spots.iter().position(|(other, _)| *other == spot).map(|item| ((line, item), spots[item].1.to_owned()))
+        });
+        match found {
+            Some((place, term)) => {
+                (self.place, self.term) = (place, Some(term));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The time that a plot's bars cover, and how many they are.
+    fn over(&self, spot: Spot) -> Option<(Over, usize)> {
+        match &self.pane.columns.get(spot.column)?.get(spot.block)?.body {
+            Body::Plot(plot) => Some((plot.over?, plot.bars.len())),
+            Body::Table(_) | Body::Text(_) => None,
+        }
+    }
+
+    /// The bars being marked: where the first is, and the last one's place.
+    fn marked(&self) -> Option<(Spot, usize)> {
+        let drag = self.drag.filter(|drag| drag.from_ns != drag.to_ns)?;
+        let (over, bars) = self.over(drag.spot)?;
+        Some((Spot { item: over.bar(drag.from_ns, bars), ..drag.spot }, over.bar(drag.to_ns, bars)))
+    }
+
     fn cursor(&self) -> Option<(Spot, &str)> {
         self.pane.spots().get(self.place.0)?.get(self.place.1).copied()
     }
 
     /// Draws it.
-    pub fn draw(&self, buf: &mut Buffer, area: Rect, focused: bool, theme: &Theme) {
-        let cursor = self.cursor().filter(|_| focused);
+    pub fn draw(&self, buf: &mut Buffer, area: Rect, focused: bool, env: &Env, theme: &Theme) {
+        let marked = self.marked();
+        let cursor = match (self.cursor().filter(|_| focused), marked) {
+            (cursor, Some((spot, _))) => Some((spot, cursor.map_or("", |(_, term)| term))),
+            (cursor, None) => cursor,
+        };
         let title = format!("{} {}", self.id.number(), self.id.title());
-        let shown = blocks::Shown { title: &title, pane: &self.pane, cursor, focused };
+        let pick = env.keys.shown(Place::Pane, Action::Pick).filter(|_| marked.is_none());
+        let until = marked.map(|(_, until)| until);
+        let shown = blocks::Shown { title: &title, pane: &self.pane, cursor, until, focused, pick: pick.as_deref() };
         blocks::draw(buf, area, &shown, theme);
     }
 }

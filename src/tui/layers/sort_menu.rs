@@ -4,8 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::help::Help;
-use super::{Command, Env, Layer, Scene, centred, clear, moved, scrolled};
+use super::{Command, Env, Layer, Scene, centred, clear, in_list, moved, scrolled};
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::Pointer;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::widgets::frame::frame;
 use crate::tui::widgets::text::{At, paint, put};
@@ -58,15 +59,30 @@ impl Layer for SortMenu {
         Vec::new()
     }
 
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        if let Some(by) = pointer.wheel() {
+            let last = COLUMNS.len().saturating_sub(1);
+            self.cursor = self.cursor.saturating_add_signed(by).min(last);
+            return Vec::new();
+        }
+        let area = area(scene.area);
+        let rows = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
+        match in_list(pointer, area, rows, &mut self.cursor, self.top, COLUMNS.len()) {
+            Some(action) => self.on(action, scene),
+            None => Vec::new(),
+        }
+    }
+
     fn refresh(&mut self, scene: &Scene<'_>) {
         let page = area(scene.area).height.saturating_sub(2);
         self.top = scrolled(self.top, self.cursor, COLUMNS.len(), page);
     }
 
-    fn draw(&self, buf: &mut Buffer, whole: Rect, _: &Env, theme: &Theme) {
+    fn draw(&self, buf: &mut Buffer, whole: Rect, env: &Env, theme: &Theme) {
         let area = area(whole);
         clear(buf, area);
-        let inside = frame(buf, area, "Sort by", "Enter choose  Esc back", true, theme);
+        let hints = env.keys.hints(Place::Menu, &[(Action::Open, "choose"), (Action::Back, "back")]);
+        let inside = frame(buf, area, "Sort by", &hints, true, theme);
         for (row, (index, column)) in (0..inside.height).zip(COLUMNS.iter().enumerate().skip(self.top)) {
             let at = At::row(inside, row);
             let mark = match (column.id == self.sort.column, self.sort.reversed) {

@@ -4,8 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::help::Help;
-use super::{Command, Env, Layer, Scene, clear, moved, scrolled};
+use super::{Command, Env, Layer, Scene, clear, in_list, moved, scrolled};
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::Pointer;
 use crate::tui::theme::{Entry, Role, Source, Theme};
 use crate::tui::widgets::frame::frame;
 use crate::tui::widgets::text::{At, paint, put, put_right};
@@ -90,14 +91,30 @@ impl Layer for ThemeMenu {
         }
     }
 
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        if let Some(by) = pointer.wheel() {
+            let last = self.themes.len().saturating_sub(1);
+            self.cursor = self.cursor.saturating_add_signed(by).min(last);
+            return self.shown();
+        }
+        let area = self.area(scene.area);
+        let rows = Rect { y: area.y + 1, height: self.page(scene.area), ..area };
+        match in_list(pointer, area, rows, &mut self.cursor, self.top, self.themes.len()) {
+            Some(action) => self.on(action, scene),
+            None if pointer.is_press() => self.shown(),
+            None => Vec::new(),
+        }
+    }
+
     fn refresh(&mut self, scene: &Scene<'_>) {
         self.top = scrolled(self.top, self.cursor, self.themes.len(), self.page(scene.area));
     }
 
-    fn draw(&self, buf: &mut Buffer, whole: Rect, _: &Env, theme: &Theme) {
+    fn draw(&self, buf: &mut Buffer, whole: Rect, env: &Env, theme: &Theme) {
         let area = self.area(whole);
         clear(buf, area);
-        let inside = frame(buf, area, "Theme", "Enter keep  Esc back", true, theme);
+        let hints = env.keys.hints(Place::Menu, &[(Action::Open, "keep"), (Action::Back, "back")]);
+        let inside = frame(buf, area, "Theme", &hints, true, theme);
         let page = self.page(whole).min(inside.height);
         for (row, (index, entry)) in (0..page).zip(self.themes.iter().enumerate().skip(self.top)) {
             let at = At::row(inside, row);

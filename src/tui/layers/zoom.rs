@@ -10,6 +10,7 @@ use super::seat::Seat;
 use super::{Command, Env, Layer, Scene, pane_command, pane_of};
 use crate::lifecycle::request::RequestKey;
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::{Gesture, Pointer};
 use crate::tui::panes::{header, outcomes};
 use crate::tui::theme::Theme;
 use crate::view::outcomes::Count;
@@ -65,6 +66,15 @@ impl Layer for Zoom {
         Vec::new()
     }
 
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        match pointer.gesture {
+            Gesture::WheelUp => self.seat.go(Action::Up),
+            Gesture::WheelDown => self.seat.go(Action::Down),
+            _ => {}
+        }
+        self.seat.point(pointer, scene.env.filter.text()).map(Command::Filter).into_iter().collect()
+    }
+
     fn refresh(&mut self, scene: &Scene<'_>) {
         self.seat.refresh(scene, pane_area(scene.area), true);
         self.outcomes = crate::view::outcomes::outcomes(&scene.data.standing(), scene.data.checked().violations());
@@ -78,7 +88,7 @@ impl Layer for Zoom {
             header::draw(buf, line(0), &env.header, theme);
             outcomes::draw(buf, line(1), &self.outcomes, env.filter.text(), theme);
         }
-        self.seat.draw(buf, pane, true, theme);
+        self.seat.draw(buf, pane, true, env, theme);
     }
 
     fn shown(&self) -> Vec<RequestKey> {

@@ -1,12 +1,12 @@
 //! Any pane that is made of blocks: arranges them in its frame and draws them, with what the cursor stands on.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 
 use crate::tui::theme::{Role, Theme};
 use crate::tui::widgets::frame::frame;
-use crate::tui::widgets::plot::{self, plot};
-use crate::tui::widgets::table::{line, table};
+use crate::tui::widgets::plot::{self, bar_at, plot};
+use crate::tui::widgets::table::{cell_at, item_at, line, table};
 use crate::tui::widgets::text::{At, put, width};
 use crate::view::Tone;
 use crate::view::panes::{Block, Body, GAP, Pane, Spot};
@@ -26,8 +26,12 @@ pub struct Shown<'a> {
     pub pane: &'a Pane,
     /// What the cursor stands on, with its term.
     pub cursor: Option<(Spot, &'a str)>,
+    /// The last bar of a stretch that is being marked; the cursor stands on the first.
+    pub until: Option<usize>,
     /// Whether keys go here.
     pub focused: bool,
+    /// The key that filters by what the cursor stands on.
+    pub pick: Option<&'a str>,
 }
 
 /// Where blocks stand in a pane of this size.
@@ -41,34 +45,63 @@ pub fn draw(buf: &mut Buffer, area: Rect, shown: &Shown<'_>, theme: &Theme) {
     if inside.height == 0 || inside == area {
         return;
     }
-    let count = shown.pane.columns.len().max(1) as u16;
-    for (index, blocks) in shown.pane.columns.iter().enumerate() {
-        let at = index as u16;
-        let wide = (inside.width.saturating_sub(GAP * (count - 1))) / count;
-        let column = Rect { x: inside.x + at * (wide + GAP), width: wide, ..inside };
-        let cursor = shown.cursor.map(|(spot, _)| spot).filter(|spot| spot.column == index);
-        for (block, area) in arranged(blocks, column, cursor.map(|spot| spot.block)) {
-            let cursor = cursor.filter(|spot| spot.block == block);
-            draw_block(buf, area, &blocks[block], cursor, theme);
-        }
+    for (index, block, area) in placed(shown.pane, inside, shown.cursor.map(|(spot, _)| spot)) {
+        let is_here = |spot: &Spot| (spot.column, spot.block) == (index, block);
+        let cursor = shown.cursor.map(|(spot, _)| spot).filter(is_here);
+        draw_block(buf, area, &shown.pane.columns[index][block], cursor, shown.until, theme);
     }
-    if let (true, Some((_, term))) = (shown.focused, shown.cursor) {
-        let text = format!(" Enter ▸ {term} ");
+    if let (true, Some((_, term)), Some(key)) = (shown.focused, shown.cursor, shown.pick) {
+        let text = format!(" {key} ▸ {term} ");
         let room = At { x: area.x + 2, y: area.bottom() - 1, width: area.width.saturating_sub(4) };
         put(buf, At { width: width(&text).min(room.width), ..room }, &text, theme.role(Role::Focus));
     }
 }
 
-fn draw_block(buf: &mut Buffer, area: Rect, block: &Block, cursor: Option<Spot>, theme: &Theme) {
-    let mut area = area;
-    if !block.title.is_empty() && area.height > 1 {
+/// Every block with its column and where it stands.
+fn placed(pane: &Pane, inside: Rect, cursor: Option<Spot>) -> Vec<(usize, usize, Rect)> {
+    let count = pane.columns.len().max(1) as u16;
+    let wide = (inside.width.saturating_sub(GAP * (count - 1))) / count;
+    let mut placed = Vec::new();
+    for (index, blocks) in pane.columns.iter().enumerate() {
+        let column = Rect { x: inside.x + index as u16 * (wide + GAP), width: wide, ..inside };
+        let cursor = cursor.filter(|spot| spot.column == index).map(|spot| spot.block);
+        placed.extend(arranged(blocks, column, cursor).into_iter().map(|(block, area)| (index, block, area)));
+    }
+    placed
+}
+
+/// What stands at a cell of the screen in a pane of this area, as it is drawn with this cursor.
+pub fn spot_at(pane: &Pane, area: Rect, cursor: Option<Spot>, at: Position) -> Option<Spot> {
+    let placed = placed(pane, inside(area), cursor);
+    let (column, block, area) = placed.into_iter().find(|(.., area)| area.contains(at))?;
+    let shown = &pane.columns[column][block];
+    let area = below_title(shown, area);
+    let cursor = cursor.filter(|spot| (spot.column, spot.block) == (column, block));
+    let (row, item) = match &shown.body {
+        Body::Plot(plot) => (0, bar_at(area, plot, at.x)?),
+        Body::Table(table) => cell_at(area, table, cursor.map(|spot| (spot.row, spot.item)), at)?,
+        Body::Text(cells) => (0, item_at(At::row(area, 0), cells, at.x)?),
+    };
+    Some(Spot { column, block, row, item })
+}
+
+fn below_title(block: &Block, area: Rect) -> Rect {
+    let title = u16::from(!block.title.is_empty() && area.height > 1);
+    Rect { y: area.y + title, height: area.height - title, ..area }
+}
+
+fn draw_block(buf: &mut Buffer, area: Rect, block: &Block, cursor: Option<Spot>, until: Option<usize>, theme: &Theme) {
+    let below = below_title(block, area);
+    if below.y > area.y {
         put(buf, At::row(area, 0), &block.title, theme.tone(Tone::Strong));
-        area = Rect { y: area.y + 1, height: area.height - 1, ..area };
     }
     match &block.body {
-        Body::Plot(shown) => plot(buf, area, shown, cursor.map(|spot| spot.item), theme),
-        Body::Table(shown) => table(buf, area, shown, cursor.map(|spot| (spot.row, spot.item)), theme),
-        Body::Text(cells) => line(buf, At::row(area, 0), cells, cursor.map(|spot| spot.item), theme),
+        Body::Plot(shown) => {
+            let marked = cursor.map(|spot| (spot.item, until.unwrap_or(spot.item)));
+            plot(buf, below, shown, marked.map(|(a, b)| (a.min(b), a.max(b))), theme);
+        }
+        Body::Table(shown) => table(buf, below, shown, cursor.map(|spot| (spot.row, spot.item)), theme),
+        Body::Text(cells) => line(buf, At::row(below, 0), cells, cursor.map(|spot| spot.item), theme),
     }
 }
 

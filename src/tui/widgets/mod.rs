@@ -3,6 +3,7 @@
 pub mod ascii;
 pub mod bar;
 pub mod frame;
+pub mod link;
 pub mod plot;
 pub mod table;
 pub mod text;

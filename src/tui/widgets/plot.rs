@@ -9,21 +9,52 @@ use crate::tui::theme::{Role, Theme};
 use crate::view::panes::{Bar, Plot, PlotKind};
 use crate::view::{Tone, format};
 
+/// The first and last bar that are marked.
+pub type Marked = (usize, usize);
+
 /// The least rows a plot needs; with one more it has its axis.
 pub const MIN_ROWS: u16 = 2;
 
 const RISING: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// Draws a plot; the bar at `cursor` is marked.
-pub fn plot(buf: &mut Buffer, area: Rect, plot: &Plot, cursor: Option<usize>, theme: &Theme) {
-    let area = area.intersection(buf.area);
+/// The largest value, one at least.
+fn most(plot: &Plot) -> u64 {
+    plot.bars.iter().filter_map(|bar| bar.value).max().unwrap_or(0).max(1)
+}
+
+/// Columns of the scale without its line, and where the bars stand; `None` without room for them.
+fn layout(area: Rect, plot: &Plot) -> Option<(u16, Rect)> {
     if area.height == 0 || area.width < 6 {
-        return;
+        return None;
     }
-    let with_axis = area.height > MIN_ROWS;
-    let rows = area.height - u16::from(with_axis);
-    let most = plot.bars.iter().filter_map(|bar| bar.value).max().unwrap_or(0).max(1);
-    let scale = width(&format::short_count(most)) + 1;
+    let rows = area.height - u16::from(area.height > MIN_ROWS);
+    let scale = width(&format::short_count(most(plot))) + 1;
+    let inside = Rect { x: area.x + scale + 1, width: area.width.saturating_sub(scale + 1), height: rows, ..area };
+    Some((scale, inside))
+}
+
+/// The bar of a column of the screen; `None` beside them.
+pub fn bar_at(area: Rect, plot: &Plot, x: u16) -> Option<usize> {
+    let (_, inside) = layout(area, plot)?;
+    let column = x.checked_sub(inside.x).filter(|column| *column < inside.width)?;
+    let count = plot.bars.len();
+    let bar = match plot.kind {
+        PlotKind::Area => usize::from(column) * 2 * count / (usize::from(inside.width) * 2).max(1),
+        PlotKind::Bars => usize::from(column / slot(inside.width, count)),
+    };
+    (bar < count).then_some(bar)
+}
+
+/// Columns of a bar with the gap after it.
+fn slot(columns: u16, bars: usize) -> u16 {
+    (columns / u16::try_from(bars.max(1)).unwrap_or(u16::MAX)).clamp(1, WIDEST + 1)
+}
+
+/// Draws a plot; the bars at `cursor` are marked.
+pub fn plot(buf: &mut Buffer, area: Rect, plot: &Plot, cursor: Option<Marked>, theme: &Theme) {
+    let area = area.intersection(buf.area);
+    let Some((scale, inside)) = layout(area, plot) else { return };
+    let (rows, with_axis, most) = (inside.height, area.height > MIN_ROWS, most(plot));
     let dim = theme.tone(Tone::Dim);
     for row in 0..rows {
         let at = At::row(area, row);
@@ -40,7 +71,6 @@ pub fn plot(buf: &mut Buffer, area: Rect, plot: &Plot, cursor: Option<usize>, th
         put_right(buf, At { width: scale - 1, ..at }, &mark.unwrap_or_default(), dim);
         put(buf, At { x: at.x + scale, width: 1, ..at }, sign, dim);
     }
-    let inside = Rect { x: area.x + scale + 1, width: area.width.saturating_sub(scale + 1), height: rows, ..area };
     if plot.bars.iter().all(|bar| bar.value.is_none_or(|value| value == 0)) {
         put(buf, At::row(inside, rows / 2).after(1), "none", dim);
     }
@@ -91,7 +121,7 @@ fn time_axis(buf: &mut Buffer, at: At, below: &[String], style: Style) {
 const LEFT: [u8; 5] = [0, 0x40, 0x44, 0x46, 0x47];
 const RIGHT: [u8; 5] = [0, 0x80, 0xa0, 0xb0, 0xb8];
 
-fn curve(buf: &mut Buffer, inside: Rect, bars: &[Bar], most: u64, cursor: Option<usize>, theme: &Theme) {
+fn curve(buf: &mut Buffer, inside: Rect, bars: &[Bar], most: u64, cursor: Option<Marked>, theme: &Theme) {
     if bars.is_empty() {
         return;
     }
@@ -119,7 +149,8 @@ fn curve(buf: &mut Buffer, inside: Rect, bars: &[Bar], most: u64, cursor: Option
                 buf[at].set_char(sign).set_style(style);
             }
         }
-        if cursor.is_some_and(|cursor| bar_at(left) == cursor || bar_at(left + 1) == cursor) {
+        let is_marked = |bar| cursor.is_some_and(|(from, to)| (from..=to).contains(&bar));
+        if is_marked(bar_at(left)) || is_marked(bar_at(left + 1)) {
             mark_column(buf, inside, column, 1, theme);
         }
     }
@@ -135,12 +166,20 @@ fn mark_column(buf: &mut Buffer, inside: Rect, column: u16, wide: u16, theme: &T
 /// The widest bar, in columns.
 const WIDEST: u16 = 9;
 
-fn bars(buf: &mut Buffer, inside: Rect, plot: &Plot, most: u64, cursor: Option<usize>, with_axis: bool, theme: &Theme) {
+fn bars(
+    buf: &mut Buffer,
+    inside: Rect,
+    plot: &Plot,
+    most: u64,
+    cursor: Option<Marked>,
+    with_axis: bool,
+    theme: &Theme,
+) {
     let count = plot.bars.len() as u16;
     if count == 0 {
         return;
     }
-    let slot = (inside.width / count).clamp(1, WIDEST + 1);
+    let slot = slot(inside.width, plot.bars.len());
     let wide = if slot > 1 { slot - 1 } else { 1 };
     let levels = u64::from(inside.height) * 8;
     let dim = theme.tone(Tone::Dim);
@@ -169,7 +208,7 @@ fn bars(buf: &mut Buffer, inside: Rect, plot: &Plot, most: u64, cursor: Option<u
             let used = put(buf, at, &bar.label, dim);
             axis_end = column + used;
         }
-        if cursor == Some(index) {
+        if cursor.is_some_and(|(from, to)| (from..=to).contains(&index)) {
             mark_column(buf, inside, column, wide, theme);
         }
     }
@@ -190,7 +229,7 @@ mod tests {
         let bar = |(at, value): (usize, &u64)| Bar { value: Some(*value), label: at.to_string(), ..Bar::default() };
         let bars = values.iter().enumerate().map(bar).collect();
         let below = ["−10 s", "−5 s", "now"].map(ToOwned::to_owned).to_vec();
-        let shown = Plot { kind, bars, unit: "waits", below };
+        let shown = Plot { kind, bars, unit: "waits", below, over: None };
         let mut buf = Buffer::empty(Rect::new(0, 0, size.0, size.1));
         let area = buf.area;
         plot(&mut buf, area, &shown, None, &Theme::named("terminal").unwrap());
@@ -201,6 +240,24 @@ mod tests {
     fn plots_have_a_scale_a_unit_and_a_zero() {
         insta::assert_snapshot!(drawn(PlotKind::Area, &[0, 1, 2, 3, 4, 8, 8, 2, 0, 0, 0, 0], (24, 6)));
         insta::assert_snapshot!(drawn(PlotKind::Bars, &[1, 50, 100, 7, 0, 0], (40, 6)));
+    }
+
+    #[test]
+    fn bars_are_found_where_they_are_drawn() {
+        let bars = vec![Bar { value: Some(3), label: "x".into(), ..Bar::default() }; 5];
+        for kind in [PlotKind::Area, PlotKind::Bars] {
+            let shown = Plot { kind, bars: bars.clone(), unit: "", below: Vec::new(), over: None };
+            let area = Rect::new(2, 1, 43, 6);
+            for bar in 0..5 {
+                let mut buf = Buffer::empty(Rect::new(0, 0, 50, 8));
+                plot(&mut buf, area, &shown, Some((bar, bar)), &Theme::named("terminal").unwrap());
+                let marked = |x: &u16| buf[(*x, 3)].modifier.contains(ratatui::style::Modifier::REVERSED);
+                let columns: Vec<u16> = (0..50).filter(marked).collect();
+                let middle = columns[columns.len() / 2];
+                assert_eq!(bar_at(area, &shown, middle), Some(bar), "{kind:?} {bar}: {columns:?}");
+            }
+            assert_eq!((bar_at(area, &shown, 2), bar_at(area, &shown, 60)), (None, None));
+        }
     }
 
     #[test]

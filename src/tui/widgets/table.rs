@@ -1,7 +1,7 @@
 //! Cells with their small drawings: in columns, or one after the other in a line.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 
 use super::bar::bar;
 use super::text::{At, paint, put, put_right, width};
@@ -76,12 +76,39 @@ fn top(cursor: Option<(usize, usize)>, rows: usize) -> usize {
     cursor.map_or(0, |(row, _)| (row + 1).saturating_sub(rows.max(1)))
 }
 
+/// Rows of titles, rows of cells on screen, and whether there are more than have room.
+fn rows(area: Rect, table: &Table) -> (u16, usize, bool) {
+    let titled = table.titles.iter().any(|text| !title(text).0.is_empty()) && area.height > 1;
+    let head = u16::from(titled);
+    let rows = usize::from(area.height.saturating_sub(head));
+    let more = table.rows.len() > rows && rows > 1;
+    (head, rows - usize::from(more), more)
+}
+
+/// The row and item at a cell of the screen, as the table is drawn with this cursor.
+pub fn cell_at(area: Rect, table: &Table, cursor: Option<(usize, usize)>, at: Position) -> Option<(usize, usize)> {
+    let (head, rows, _) = rows(area, table);
+    let index = usize::from(at.y.checked_sub(area.y + head)?);
+    let row = top(cursor, rows) + index;
+    if index >= rows || row >= table.rows.len() {
+        return None;
+    }
+    let mut left = area.x;
+    for (item, wide) in widths(table, area.width).into_iter().enumerate() {
+        if (left..left + wide + GAP).contains(&at.x) {
+            return Some((row, item));
+        }
+        left += wide + GAP;
+    }
+    None
+}
+
 /// Draws a table; what has no room below says how much it is.
 pub fn table(buf: &mut Buffer, area: Rect, table: &Table, cursor: Option<(usize, usize)>, theme: &Theme) {
     let widths = widths(table, area.width);
-    let titled = table.titles.iter().any(|text| !title(text).0.is_empty()) && area.height > 1;
+    let (head, rows, more) = rows(area, table);
     let dim = theme.tone(Tone::Dim);
-    if titled {
+    if head > 0 {
         let mut at = At::row(area, 0);
         for (text, wide) in table.titles.iter().zip(&widths) {
             let (text, right) = title(text);
@@ -94,11 +121,7 @@ pub fn table(buf: &mut Buffer, area: Rect, table: &Table, cursor: Option<(usize,
             at = at.after(wide + GAP);
         }
     }
-    let head = u16::from(titled);
-    let mut rows = usize::from(area.height.saturating_sub(head));
-    let more = table.rows.len() > rows && rows > 1;
     if more {
-        rows -= 1;
         let left = table.rows.len() - rows;
         put(buf, At::row(area, area.height - 1), &format!("… {left} more"), dim);
     }
@@ -116,10 +139,11 @@ pub fn table(buf: &mut Buffer, area: Rect, table: &Table, cursor: Option<(usize,
     }
 }
 
-/// Draws cells one after the other: values close to their labels, labels apart from what is before them. Cells that do
-/// not fit are left out whole.
-pub fn line(buf: &mut Buffer, at: At, cells: &[Cell], cursor: Option<usize>, theme: &Theme) {
+/// Where cells stand one after the other: values close to their labels, labels apart from what is before them. Cells that
+/// do not fit are left out whole; the last place is then for the sign that says so.
+fn places(at: At, cells: &[Cell]) -> (Vec<At>, Option<At>) {
     let mut left = at;
+    let mut places = Vec::new();
     for (index, cell) in cells.iter().enumerate() {
         let gap = match index.checked_sub(1).map(|before| &cells[before]) {
             None => 0,
@@ -127,23 +151,35 @@ pub fn line(buf: &mut Buffer, at: At, cells: &[Cell], cursor: Option<usize>, the
             Some(_) => 1,
         };
         // In a line a bar is as long as its share.
-        let drawn = match &cell.mark {
-            Mark::Bar(share) => bar(*share, BESIDE + 2),
-            _ => String::new(),
-        };
         let wide = match &cell.mark {
-            Mark::Bar(_) => width(&drawn) + u16::from(!drawn.is_empty()) + width(&cell.text.text),
+            Mark::Bar(share) => {
+                let drawn = width(&bar(*share, BESIDE + 2));
+                drawn + u16::from(drawn > 0) + width(&cell.text.text)
+            }
             _ => needed(cell).0,
         };
         if gap + wide > left.width && index > 0 {
-            put(buf, left, " …", theme.tone(Tone::Dim));
-            break;
+            return (places, Some(left));
         }
         left = left.after(gap);
-        let here = At { width: wide.min(left.width), ..left };
+        places.push(At { width: wide.min(left.width), ..left });
+        left = left.after(wide);
+    }
+    (places, None)
+}
+
+/// The cell of a line at a column of the screen.
+pub fn item_at(at: At, cells: &[Cell], x: u16) -> Option<usize> {
+    places(at, cells).0.iter().position(|place| (place.x..place.x + place.width).contains(&x))
+}
+
+/// Draws cells one after the other.
+pub fn line(buf: &mut Buffer, at: At, cells: &[Cell], cursor: Option<usize>, theme: &Theme) {
+    let (places, more) = places(at, cells);
+    for (index, (cell, here)) in cells.iter().zip(places).enumerate() {
         match &cell.mark {
-            Mark::Bar(_) => {
-                let used = put(buf, here, &drawn, theme.tone(cell.text.tone));
+            Mark::Bar(share) => {
+                let used = put(buf, here, &bar(*share, BESIDE + 2), theme.tone(cell.text.tone));
                 put(buf, here.after(used + u16::from(used > 0)), &cell.text.text, theme.tone(cell.text.tone));
             }
             _ => draw(buf, here, cell, false, theme),
@@ -151,7 +187,9 @@ pub fn line(buf: &mut Buffer, at: At, cells: &[Cell], cursor: Option<usize>, the
         if cursor == Some(index) {
             paint(buf, here, theme.role(Role::Cursor));
         }
-        left = left.after(wide);
+    }
+    if let Some(more) = more {
+        put(buf, more, " …", theme.tone(Tone::Dim));
     }
 }
 

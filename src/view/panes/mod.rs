@@ -19,6 +19,7 @@ mod workers;
 
 use super::data::Data;
 use super::{Piece, Tone};
+use crate::lifecycle::stage::Phase;
 use crate::store::rollup::values::Values;
 use crate::view::format;
 
@@ -202,6 +203,37 @@ pub struct Plot {
     pub unit: &'static str,
     /// What stands below the axis: for time, its beginning, middle and end; for classes, what they are of.
     pub below: Vec<String>,
+    /// Of a plot over time: when each bar is.
+    pub over: Option<Over>,
+}
+
+/// The time that a plot's bars cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// The pool whose waits are shown; `None` for all.
+    pool: Option<Phase>,
+    /// Where the first bar begins, nanoseconds since the epoch.
+    start_ns: u64,
+    /// How long each bar is, nanoseconds; whole milliseconds.
+    width_ns: u64,
+}
+
+impl Over {
+    /// When a bar begins, nanoseconds since the epoch.
+    pub fn time(&self, bar: usize) -> u64 {
+        self.start_ns.saturating_add(self.width_ns.saturating_mul(bar as u64))
+    }
+
+    /// The bar of a moment, of so many.
+    pub fn bar(&self, ns: u64, bars: usize) -> usize {
+        let bar = ns.saturating_sub(self.start_ns) / self.width_ns.max(1);
+        usize::try_from(bar).unwrap_or(usize::MAX).min(bars.saturating_sub(1))
+    }
+
+    /// The term for what entered from the beginning of one moment's bar to the end of another's.
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> String {
+        queue::entered(self.pool, from_ns.min(to_ns), from_ns.max(to_ns).saturating_add(self.width_ns))
+    }
 }
 
 /// How a plot is drawn.
@@ -285,7 +317,15 @@ impl Block {
     }
 
     fn plot(rank: u8, kind: PlotKind, unit: &'static str, bars: Vec<Bar>, below: Vec<String>) -> Self {
-        Self::new(rank, Body::Plot(Plot { kind, bars, unit, below }))
+        Self::new(rank, Body::Plot(Plot { kind, bars, unit, below, over: None }))
+    }
+
+    /// The same plot over this time.
+    fn over(mut self, over: Over) -> Self {
+        if let Body::Plot(plot) = &mut self.body {
+            plot.over = Some(over);
+        }
+        self
     }
 
     fn titled(self, title: impl Into<String>) -> Self {

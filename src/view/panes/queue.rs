@@ -2,7 +2,7 @@
 
 use compact_str::CompactString;
 
-use super::{Bar, Block, Cell, Known, Mark, Pane, PlotKind, Room, said, scale, terms, time};
+use super::{Bar, Block, Cell, Known, Mark, Over, Pane, PlotKind, Room, said, scale, terms, time};
 use crate::lifecycle::stage::{Origin, Phase};
 use crate::store::rollup::{ClassWaits, Queues, Rollup, TICK_NS};
 use crate::view::data::Seen;
@@ -69,6 +69,7 @@ fn nothing(seen: &Seen<'_>) -> &'static str {
 /// Depth over time.
 struct Depth {
     bars: Vec<Bar>,
+    over: Over,
     below: Vec<String>,
     now: Option<u64>,
     peak: Option<u64>,
@@ -133,7 +134,8 @@ impl Depth {
             format::clock(end)
         };
         let peak = bars.iter().filter_map(|bar| bar.value).max();
-        Self { bars, below: vec![ago(span), ago(span / 2), last], now, peak, pools, inferred }
+        let over = Over { pool, start_ns: start, width_ns: width };
+        Self { bars, over, below: vec![ago(span), ago(span / 2), last], now, peak, pools, inferred }
     }
 
     fn summary(&self) -> String {
@@ -144,12 +146,12 @@ impl Depth {
 
     fn block(&self, rank: u8) -> Block {
         let unit = if self.inferred { "waiting ~" } else { "waiting" };
-        Block::plot(rank, PlotKind::Area, unit, self.bars.clone(), self.below.clone())
+        Block::plot(rank, PlotKind::Area, unit, self.bars.clone(), self.below.clone()).over(self.over)
     }
 }
 
 /// Who entered the queue within a stretch of time. Buckets are whole milliseconds.
-fn entered(pool: Option<Phase>, from_ns: u64, to_ns: u64) -> String {
+pub(super) fn entered(pool: Option<Phase>, from_ns: u64, to_ns: u64) -> String {
     let within = format!("queue.entered:{}..<{}", from_ns / 1_000_000, to_ns / 1_000_000);
     match pool {
         Some(pool) => terms::leg(&[&terms::is("phase", pool.word()), &within]),

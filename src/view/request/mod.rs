@@ -12,6 +12,9 @@ use super::{Line, Nothing, Piece, Tone, format, request_name, standing_piece};
 use crate::lifecycle::facts::{Facts, State};
 use crate::lifecycle::request::RequestView;
 
+/// What stands before the trace id in the title.
+const TRACE: &str = "trace ";
+
 /// The title's pieces, most important first; what does not fit is left out from the end.
 pub fn title(facts: &Facts, now_ns: u64) -> Vec<Line> {
     let mut parts = vec![vec![Piece::dim("request "), Piece::new(request_name(facts), Tone::Strong)]];
@@ -24,7 +27,7 @@ pub fn title(facts: &Facts, now_ns: u64) -> Vec<Line> {
         (None, _) => Nothing::Missing.sentence(),
     }]);
     if let Some(trace) = facts.trace {
-        parts.push(vec![Piece::dim("trace "), Piece::plain(trace.to_string())]);
+        parts.push(vec![Piece::dim(TRACE), Piece::plain(trace.to_string())]);
     }
     if !facts.session_id.is_empty() && !facts.session_fallback {
         parts.push(vec![Piece::dim("session "), Piece::plain(facts.session_id.as_str())]);
@@ -34,6 +37,11 @@ pub fn title(facts: &Facts, now_ns: u64) -> Vec<Line> {
     }
     parts.push(vec![Piece::dim(format!("{} · {} layout", facts.mode.word(), facts.layout.word()))]);
     parts
+}
+
+/// Whether this is the title's piece that names the trace.
+pub fn is_trace(part: &Line) -> bool {
+    part.first().is_some_and(|piece| piece.text == TRACE)
 }
 
 /// What is odd about the request, in words; empty when nothing is.

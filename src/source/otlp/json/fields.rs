@@ -52,12 +52,27 @@ pub(super) enum Form {
     Span,
     /// Plain, the key always before the value.
     KeyValue,
+    /// Plain, and only one of its fields is there: a value.
+    Choice,
 }
 
 /// A message.
 pub(super) struct Message {
     pub form: Form,
     pub fields: &'static [Field],
+}
+
+impl Field {
+    /// The wire type its values have in protobuf.
+    pub fn wire(&self) -> u32 {
+        match self.kind {
+            Kind::Bool | Kind::Uint32 | Kind::Int64 | Kind::Enum(_) => 0,
+            Kind::Fixed64 | Kind::Double => 1,
+            Kind::Fixed32 => 5,
+            Kind::Text | Kind::Bytes | Kind::Id(_) | Kind::Pointer(_) => 2,
+            Kind::One(_) | Kind::Many(_) | Kind::Points => 2,
+        }
+    }
 }
 
 const fn field(camel: &'static str, snake: &'static str, number: u32, kind: Kind) -> Field {
@@ -172,7 +187,7 @@ static KEY_VALUE: Message =
     message(Form::KeyValue, &[field("key", "key", 1, Kind::Text), field("value", "value", 2, Kind::One(&ANY_VALUE))]);
 
 static ANY_VALUE: Message = message(
-    Form::Plain,
+    Form::Choice,
     &[
         field("stringValue", "string_value", 1, Kind::Text),
         field("intValue", "int_value", 3, Kind::Int64),

@@ -215,7 +215,7 @@ impl<'de> Visitor<'de> for Nested<'_, '_> {
 
     /// A list keeps the places of its nulls: an array's are empty values; an absent span is one without ids.
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        if self.message.form == Form::Plain {
+        if matches!(self.message.form, Form::Plain | Form::Choice) {
             put_bytes(self.writer.out, self.field.number, &[]);
         }
         Ok(())

@@ -1,51 +1,38 @@
 //! The request screen: title, tree as a waterfall, and beside it the chosen span's evidence, everything it carries, and
 //! the request's records. What is chosen is a span, never a row: it stays chosen while parents arrive (field case B34).
 
+mod areas;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use self::areas::Part;
 use super::help::Help;
 use super::reader::Reader;
 use super::{Command, Env, Layer, Scene, moved, scrolled};
 use crate::lifecycle::facts::State;
+use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::request::{Node, RequestKey, RequestView, TreeRow};
 use crate::lifecycle::stage::Stage;
 use crate::tui::action::{Action, Place};
+use crate::tui::mouse::{Gesture, Pointer, STEP};
 use crate::tui::panes::{details, story, tree};
 use crate::tui::theme::Theme;
+use crate::tui::travel;
+use crate::tui::widgets::link::link;
 use crate::tui::widgets::text::{At, pieces, pieces_width, put};
 use crate::view::checks;
 use crate::view::filter::with_attribute;
+use crate::view::link::PLACE;
+use crate::view::otlp_json::whole_request;
 use crate::view::request::axis::Axis;
 use crate::view::request::detail::{self, Detail, Opens, Whole};
 use crate::view::request::tree::{NodeId, line, open_rows};
-use crate::view::request::{evidence, marks, records, title, tree_summary};
-use crate::view::{Line, Nothing, Tone};
-
-/// The parts that keys can go to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
-    Tree,
-    Evidence,
-    Attributes,
-    Records,
-}
-
-impl Part {
-    const ALL: [Self; 4] = [Self::Tree, Self::Evidence, Self::Attributes, Self::Records];
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Tree => "Tree",
-            Self::Evidence => "Evidence",
-            Self::Attributes => "Attributes",
-            Self::Records => "Records",
-        }
-    }
-}
+use crate::view::request::{evidence, is_trace, marks, records, title, tree_summary};
+use crate::view::{Line, Nothing, Tone, request_name};
 
 /// A list of rows with its cursor.
 #[derive(Default)]
@@ -68,6 +55,7 @@ pub struct RequestLayer {
     /// The rows there were when the screen was paused; later ones are not shown until it goes on.
     known: Option<HashSet<NodeId>>,
     title: Vec<Line>,
+    trace: Option<TraceId>,
     marks: String,
     story: Vec<Line>,
     pane: tree::Tree,
@@ -75,21 +63,6 @@ pub struct RequestLayer {
     running: bool,
     gone: bool,
 }
-
-/// Where the parts of the screen are.
-struct Areas {
-    title: Rect,
-    /// Without rows where there is no room for it.
-    story: Rect,
-    tree: Rect,
-    /// The lists that are shown, with their parts.
-    lists: Vec<(Part, Rect)>,
-}
-
-/// From this width on, two lists stand side by side.
-const SIDE_BY_SIDE: u16 = 100;
-/// From this width on, all three.
-const ALL_THREE: u16 = 180;
 
 impl RequestLayer {
     /// A screen for a request.
@@ -104,6 +77,7 @@ impl RequestLayer {
             boilerplate: false,
             known: None,
             title: Vec::new(),
+            trace: None,
             marks: String::new(),
             story: Vec::new(),
             pane: tree::Tree::default(),
@@ -111,40 +85,6 @@ impl RequestLayer {
             running: false,
             gone: false,
         }
-    }
-
-    fn areas(&self, area: Rect) -> Areas {
-        let titles = if area.height > 16 { 2 } else { 1 }.min(area.height);
-        let title = Rect { height: titles, ..area };
-        let rest = Rect { y: area.y + titles, height: area.height - titles, ..area };
-        let told = match rest.height {
-            ..20 => 0,
-            rows => story::height(&self.story, rest.width).min(rows / 4),
-        };
-        let story = Rect { height: told, ..rest };
-        let rest = Rect { y: rest.y + told, height: rest.height - told, ..rest };
-        let shown: &[Part] = match area.width {
-            ..SIDE_BY_SIDE => &[self.beside],
-            SIDE_BY_SIDE..ALL_THREE if self.beside == Part::Records => &[Part::Evidence, Part::Records],
-            SIDE_BY_SIDE..ALL_THREE => &[Part::Evidence, Part::Attributes],
-            _ => &[Part::Evidence, Part::Attributes, Part::Records],
-        };
-        // With little room, only the part that has the keys.
-        if rest.height < 12 {
-            let none = Rect { height: 0, ..rest };
-            return match self.part {
-                Part::Tree => Areas { title, story, tree: rest, lists: Vec::new() },
-                part => Areas { title, story, tree: none, lists: vec![(part, rest)] },
-            };
-        }
-        let below = (rest.height * 2 / 5).max(6);
-        let tree = Rect { height: rest.height - below, ..rest };
-        let count = shown.len() as u16;
-        let lists = (0..count).zip(shown).map(|(index, part)| {
-            let (from, to) = (rest.width * index / count, rest.width * (index + 1) / count);
-            (*part, Rect { x: rest.x + from, y: tree.bottom(), width: to - from, height: below })
-        });
-        Areas { title, story, tree, lists: lists.collect() }
     }
 
     fn list(&mut self, part: Part) -> Option<&mut Rows> {
@@ -235,6 +175,20 @@ impl RequestLayer {
         Vec::new()
     }
 
+    /// The address of the chosen span's trace, to read and to copy.
+    fn link(&self, request: &RequestView<'_>, env: &Env) -> Command {
+        let span = self.chosen.and_then(|chosen| chosen.find(request));
+        match (&env.trace_url, span.map(|span| span.trace).or(request.facts.trace)) {
+            (None, _) => {
+                Command::Say(format!("start with --trace-url http://jaeger:16686/trace/{PLACE} to link traces"))
+            }
+            (_, None) => Command::Say("no trace id has arrived".into()),
+            (Some(url), Some(trace)) => {
+                Command::Push(Box::new(Reader::new(Whole { title: "Trace in its store".into(), text: url.of(trace) })))
+            }
+        }
+    }
+
     fn build(&mut self, request: &RequestView<'_>, scene: &Scene<'_>) {
         let facts = request.facts;
         self.story = crate::view::story::story(facts, scene.env.now_ns);
@@ -262,6 +216,7 @@ impl RequestLayer {
                 .collect::<Vec<_>>()
                 .join(" · "),
         };
+        self.trace = facts.trace;
         self.title = title(facts, scene.env.now_ns);
         self.marks = marks(facts);
         self.running = facts.state == State::InFlight;
@@ -282,6 +237,9 @@ impl Layer for RequestLayer {
     }
 
     fn on(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
+        if let Some(commands) = travel::commands(action, scene) {
+            return commands;
+        }
         match action {
             Action::Back => return vec![Command::Pop],
             Action::Pause => return vec![Command::Pause],
@@ -302,14 +260,20 @@ impl Layer for RequestLayer {
         let Some(request) = scene.data.request(self.key) else { return Vec::new() };
         let areas = self.areas(scene.area);
         match action {
+            Action::Export => {
+                let mut text = String::new();
+                whole_request(&mut text, &request);
+                return vec![Command::Save { stem: format!("reqtop-{}", request_name(request.facts)), text, note: "" }];
+            }
             Action::Copy if request.facts.request_id.is_empty() => {
-                return vec![Command::Say("no request id has arrived; Y copies the trace id".into())];
+                return vec![Command::Say(super::no_request_id(scene.env, Place::Request))];
             }
             Action::Copy => return vec![Command::Copy("request id", request.facts.request_id.to_string())],
             Action::CopyTrace => match self.chosen.and_then(|chosen| chosen.find(&request)) {
                 Some(span) => return vec![Command::Copy("trace id", span.trace.to_string())],
                 None => return vec![Command::Say("no span is chosen".into())],
             },
+            Action::Link => return vec![self.link(&request, scene.env)],
             Action::CopySpan => match self.chosen {
                 Some(chosen) => return vec![Command::Copy("span id", chosen.span_id().to_string())],
                 None => return vec![Command::Say("no span is chosen".into())],
@@ -335,6 +299,42 @@ impl Layer for RequestLayer {
             }
         }
         Vec::new()
+    }
+
+    fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
+        let Some((part, area)) = self.areas(scene.area).part_at(pointer.at) else { return Vec::new() };
+        let before = std::mem::replace(&mut self.part, part);
+        if pointer.wheel().is_some() {
+            let action = if pointer.gesture == Gesture::WheelUp { Action::Up } else { Action::Down };
+            let commands = (0..STEP).flat_map(|_| self.on(action, scene)).collect();
+            self.part = before;
+            return commands;
+        }
+        if !pointer.is_press() {
+            self.part = before;
+            return Vec::new();
+        }
+        let is_double = pointer.gesture == Gesture::Double;
+        if let Some(list) = self.list(part) {
+            let rows = Rect { y: area.y + 1, height: details::rows(area), ..area };
+            let row = pointer.row(rows, list.top, list.rows.len());
+            list.cursor = row.unwrap_or(list.cursor);
+            self.beside = part;
+            return if is_double && row.is_some() { self.on(Action::Open, scene) } else { Vec::new() };
+        }
+        let Some(request) = scene.data.request(self.key) else { return Vec::new() };
+        let rows = self.rows(&request);
+        let shown = Rect { y: area.y + 2, height: tree::rows(area), ..area };
+        let Some(row) = pointer.row(shown, self.top, rows.len()).and_then(|row| rows.get(row)) else {
+            return Vec::new();
+        };
+        let id = NodeId::of(row.node, &request);
+        self.chosen = Some(id);
+        match is_double {
+            true if self.folded.contains(&id) => self.on(Action::Right, scene),
+            true if row.below > 0 => self.on(Action::Left, scene),
+            _ => Vec::new(),
+        }
     }
 
     fn refresh(&mut self, scene: &Scene<'_>) {
@@ -376,7 +376,13 @@ impl Layer for RequestLayer {
             }
             // The first part is cut when it must be; the others come whole or not at all.
             if pieces_width(part) <= at.width || at.x == start.x {
-                at = at.after(pieces(buf, at, part, 0, theme) + 3);
+                let used = pieces(buf, at, part, 0, theme);
+                if let (Some(url), Some(trace)) = (&env.trace_url, self.trace)
+                    && is_trace(part)
+                {
+                    link(buf, at, used, &url.of(trace));
+                }
+                at = at.after(used + 3);
             }
         }
         if areas.story.height > 2 {

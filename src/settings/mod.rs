@@ -1,6 +1,11 @@
-//! What the command line asks for, resolved once: flag, then environment, then default.
+//! What the command line asks for, resolved once: flag, then environment, then settings file, then default.
 //!
 //! Owns: turning words into the settings of each part, and the sentences when they are wrong. Keeps out: acting on them.
+
+mod file;
+mod resolve;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +21,15 @@ use crate::source::otlp;
 use crate::source::remote::client::Base;
 use crate::source::remote::{self, Until};
 use crate::store::Limits;
+use crate::tap::forward::target::Target;
+use crate::tap::{forward, record};
+use crate::tui::Setup;
+use crate::tui::theme::{Depth, Signs, Themes};
+use crate::view::filter::Filter;
+use crate::view::link::{PLACE, TraceUrl};
+use crate::view::window::Window;
+
+pub use resolve::{Refusal, default_file, resolve, usual_file};
 
 /// Where to listen, and to whom. `now` is the time since the Unix epoch, to tell an expired certificate.
 ///
@@ -34,6 +48,7 @@ pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2], now: Duration
         token: token(&listen.guard)?,
         tls: tls(&listen.guard, now)?,
         max_connections: listen.max_connections.unwrap_or(otlp::MAX_CONNECTIONS),
+        times: otlp::Times::default(),
     })
 }
 
@@ -78,6 +93,31 @@ pub fn limits(keep: &cli::Keep) -> Limits {
         memory: keep.max_memory.unwrap_or(default.memory),
         lost_after_ns: keep.lost_after.map_or(default.lost_after_ns, nanos),
     }
+}
+
+/// Where to pass on what is received.
+///
+/// # Errors
+/// An address or a header that is none; no value of a header is repeated.
+pub fn forwarding(onward: &cli::Onward) -> Result<Option<forward::Settings>, String> {
+    let Some(url) = &onward.forward else { return Ok(None) };
+    let target = Target::parse(url).map_err(|error| format!("--forward: {error}"))?;
+    let mut headers = http::HeaderMap::new();
+    for text in &onward.forward_header {
+        let (name, value) = remote::client::header(text).map_err(|error| format!("--forward-header: {error}"))?;
+        headers.append(name, value);
+    }
+    let waiting = onward.forward_queue.unwrap_or(forward::WAITING);
+    Ok(Some(forward::Settings { target, headers, gzip: onward.forward_gzip, waiting }))
+}
+
+/// What to record to.
+pub fn recording(onward: &cli::Onward) -> Option<record::Settings> {
+    onward.record.clone().map(|path| record::Settings {
+        path,
+        most: onward.record_max.map(|most| most as u64),
+        keep: onward.record_keep.unwrap_or(record::KEEP),
+    })
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -128,6 +168,19 @@ pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<
     }
     let limits = remote::Limits::default();
     Ok(Some(remote::Settings { kind, base, headers, search, since_ns, until, limits }))
+}
+
+/// Where traces are shown by their store: as said, or by the Jaeger that is read.
+///
+/// # Errors
+/// A template that is none.
+pub fn trace_url(look: &cli::Look, from: Option<&remote::Settings>) -> Result<Option<TraceUrl>, String> {
+    let template = match (&look.trace_url, from) {
+        (Some(template), _) => template.clone(),
+        (None, Some(remote::Settings { kind: remote::Kind::Jaeger, base, .. })) => format!("{base}/trace/{PLACE}"),
+        (None, _) => return Ok(None),
+    };
+    TraceUrl::parse(&template).map(Some).map_err(|error| format!("--trace-url: {error}"))
 }
 
 /// Reads a time before now (`1h`) or a moment (RFC 3339), as nanoseconds since the epoch.
@@ -191,77 +244,36 @@ pub fn themes_folder() -> Option<PathBuf> {
     folder().map(|folder| folder.join("themes"))
 }
 
+/// How the screen looks and listens. `variable` reads the environment.
+///
+/// # Errors
+/// No theme of this name; a filter that is none.
+pub fn setup(look: &cli::Look, variable: impl Fn(&str) -> Option<String>) -> Result<Setup, String> {
+    let signs = if look.ascii { Signs::Ascii } else { Signs::Unicode };
+    let depth = match look.colours {
+        cli::Colours::Auto => Depth::of(variable),
+        cli::Colours::None => Depth::None,
+        cli::Colours::Sixteen => Depth::Sixteen,
+        cli::Colours::Indexed => Depth::Indexed,
+        cli::Colours::All => Depth::Full,
+    };
+    let themes = Themes::new(themes_folder(), depth, signs);
+    let theme = themes.find(look.theme.as_deref().unwrap_or("terminal"))?;
+    let filter = look.filter.as_deref().unwrap_or_default();
+    let filter = Filter::parse(filter).map_err(|error| format!("--filter: {error}"))?;
+    let window = match look.window {
+        cli::Window::TenSeconds => Window::TenSeconds,
+        cli::Window::Minute => Window::Minute,
+        cli::Window::FiveMinutes => Window::FiveMinutes,
+        cli::Window::All => Window::All,
+    };
+    Ok(Setup { keys: look.keys.clone(), mouse: look.mouse, filter, window, themes, theme })
+}
+
 /// A filter of the command line.
 ///
 /// # Errors
 /// Where the text is no filter.
 pub fn filter(text: Option<&str>) -> Result<Option<Query>, String> {
     text.map(|text| Query::parse(text).map_err(|error| format!("--filter: {error}"))).transpose()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_is_read_from_the_command_line() {
-        const NOW: u64 = 1_700_000_000_000_000_000;
-        let ask = |words: &[&str]| {
-            let cli =
-                <cli::Cli as clap::Parser>::try_parse_from([&["reqtop"], words].concat()).map_err(|e| e.to_string())?;
-            store(&cli.dashboard.from, Until::Ever, NOW)
-        };
-        assert!(ask(&[]).unwrap().is_none());
-        let url = "http://127.0.0.1:16686";
-        let jaeger = ask(&["--from", "jaeger", url, "--service", "a", "--service", "b"]).unwrap().unwrap();
-        assert_eq!((jaeger.kind, jaeger.name().as_str()), (remote::Kind::Jaeger, "Jaeger http://127.0.0.1:16686"));
-        assert_eq!((jaeger.since_ns, jaeger.until), (NOW - 3_600_000_000_000, Until::Ever));
-        assert_eq!(jaeger.search.services, ["a", "b"]);
-        let tempo = ask(&[
-            "--from",
-            "Tempo",
-            url,
-            "--since",
-            "2023-11-14T22:00:00Z",
-            "--until",
-            "10s",
-            "--attribute",
-            "k=v=w",
-            "--from-header",
-            "Authorization=Bearer hush",
-        ]);
-        let tempo = tempo.unwrap().unwrap();
-        assert_eq!((tempo.since_ns, tempo.until), (NOW - 800_000_000_000, Until::At(NOW - 10_000_000_000)));
-        assert_eq!(tempo.search.attributes, [("k".to_owned(), "v=w".to_owned())]);
-        assert!(!format!("{tempo:?}").contains("hush"));
-        for (words, word) in [
-            (&["--from", "zipkin", url][..], "jaeger or tempo"),
-            (&["--from", "jaeger", "https://x"], "plain http"),
-            (&["--from", "jaeger", url, "--attribute", "a=b"], "--filter"),
-            (&["--from", "tempo", url, "--attribute", "a"], "KEY=VALUE"),
-            (&["--from", "tempo", url, "--since", "yesterday"], "--since: expected a time"),
-            (&["--from", "tempo", url, "--since", "1m", "--until", "2m"], "after --since"),
-            (&["--from", "tempo", url, "--traceql", "{}", "--service", "a"], "cannot be used with"),
-            (&["--service", "a"], "--from"),
-        ] {
-            let error = ask(words).unwrap_err();
-            assert!(error.contains(word), "{error}");
-        }
-    }
-
-    #[test]
-    fn faults_are_told_in_a_mode_and_shape_that_can() {
-        let ask = |names: &[&str], mode, aggregated| {
-            faults(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), mode, aggregated)
-        };
-        let names = |kinds: Result<Vec<&Kind>, String>| kinds.unwrap().iter().map(|kind| kind.name).collect::<Vec<_>>();
-        assert_eq!(
-            names(ask(&["wrong-best", "lost-root", "wrong-best"], Mode::Core, true)),
-            ["lost-root", "wrong-best"]
-        );
-        let all = names(ask(&[cli::ALL_FAULTS], Mode::Core, true));
-        assert!(all.contains(&"core-with-candidates") && !all.contains(&"lost-prefill") && all.len() > 40);
-        assert!(ask(&["core-with-candidates"], Mode::Investigation, true).unwrap_err().contains("--mode core"));
-        assert!(ask(&["lost-prefill"], Mode::Core, true).unwrap_err().contains("two pools"));
-    }
 }

@@ -5,15 +5,14 @@
 //! other formats write the same form with [`Writer`]. Owns: reading, writing and cleaning of that form. Keeps out: what
 //! an attribute means (`catalogue`), where the bytes live (`store`).
 
+mod clean;
+
 use std::borrow::Cow;
 
-use super::text;
+pub use clean::{TOO_DEEP, clean};
 
 /// How deep arrays and maps may nest in a value; deeper ones are replaced by a note.
 pub const MAX_DEPTH: usize = 32;
-
-/// What stands in for a value nested deeper than [`MAX_DEPTH`].
-const TOO_DEEP: &str = "[nested too deeply: dropped]";
 
 /// One value, borrowed from its packed bytes. Arrays and maps are read by iterating.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -341,166 +340,5 @@ pub fn pack(key: &str, value: Value<'_>) -> Vec<u8> {
     out
 }
 
-/// A well-formed, canonical packed attribute with all its text scrubbed: borrowed when the bytes already are one.
-///
-/// Invalid UTF-8 and control characters become U+FFFD (see [`text::scrub`]); values nested deeper than
-/// [`MAX_DEPTH`] become a note; unknown or malformed fields of the message are left out, the rest is kept.
-pub fn clean(attribute: &[u8]) -> Cow<'_, [u8]> {
-    if is_clean_attribute(attribute, 0) {
-        return Cow::Borrowed(attribute);
-    }
-    let mut out = Vec::with_capacity(attribute.len());
-    rewrite_attribute(attribute, &mut out, 0);
-    Cow::Owned(out)
-}
-
-fn is_clean_attribute(bytes: &[u8], depth: usize) -> bool {
-    // Exactly key, then at most one value: the form every encoder writes. An absent key is an empty one.
-    let mut fields = Fields(bytes);
-    let key = match fields.next() {
-        Some((1, Wire::Bytes(key))) => key,
-        _ => return false,
-    };
-    let value = match fields.next() {
-        None => return fields.rest().is_empty() && text::is_clean(key),
-        Some((2, Wire::Bytes(value))) => value,
-        Some(_) => return false,
-    };
-    fields.rest().is_empty() && text::is_clean(key) && is_clean_value(value, depth)
-}
-
-fn is_clean_value(bytes: &[u8], depth: usize) -> bool {
-    let mut fields = Fields(bytes);
-    let clean = match fields.next() {
-        None => true,
-        Some((1, Wire::Bytes(text))) => text::is_clean(text),
-        Some((2 | 3, Wire::Number(_)) | (4, Wire::Fixed64(_)) | (7, Wire::Bytes(_))) => true,
-        Some((5, Wire::Bytes(list))) => depth < MAX_DEPTH && all(list, |value| is_clean_value(value, depth + 1)),
-        Some((6, Wire::Bytes(list))) => depth < MAX_DEPTH && all(list, |entry| is_clean_attribute(entry, depth + 1)),
-        Some(_) => false,
-    };
-    clean && fields.rest().is_empty()
-}
-
-fn all(list: &[u8], clean: impl Fn(&[u8]) -> bool) -> bool {
-    let mut fields = Fields(list);
-    fields.by_ref().all(|(number, field)| matches!(field, Wire::Bytes(item) if number == 1 && clean(item)))
-        && fields.rest().is_empty()
-}
-
-fn rewrite_attribute(bytes: &[u8], out: &mut Vec<u8>, depth: usize) {
-    let (mut key, mut value) = (&[][..], None);
-    for (number, field) in Fields(bytes) {
-        match (number, field) {
-            (1, Wire::Bytes(bytes)) => key = bytes,
-            (2, Wire::Bytes(bytes)) => value = Some(bytes),
-            _ => {}
-        }
-    }
-    put_bytes(out, 1, text::scrub(key).as_bytes());
-    if let Some(value) = value {
-        let mut inner = Vec::with_capacity(value.len());
-        rewrite_value(value, &mut inner, depth);
-        put_bytes(out, 2, &inner);
-    }
-}
-
-fn rewrite_value(bytes: &[u8], out: &mut Vec<u8>, depth: usize) {
-    let mut last = None;
-    for (number, field) in Fields(bytes) {
-        if matches!((number, field), (1 | 5 | 6 | 7, Wire::Bytes(_)) | (2 | 3, Wire::Number(_)) | (4, Wire::Fixed64(_)))
-        {
-            last = Some((number, field));
-        }
-    }
-    match last {
-        Some((1, Wire::Bytes(bytes))) => put_bytes(out, 1, text::scrub(bytes).as_bytes()),
-        Some((5 | 6, _)) if depth >= MAX_DEPTH => put_bytes(out, 1, TOO_DEEP.as_bytes()),
-        Some((number @ (5 | 6), Wire::Bytes(list))) => {
-            let mut inner = Vec::with_capacity(list.len());
-            for (item_number, item) in Fields(list) {
-                let (1, Wire::Bytes(item)) = (item_number, item) else { continue };
-                let mut one = Vec::with_capacity(item.len());
-                if number == 5 {
-                    rewrite_value(item, &mut one, depth + 1);
-                } else {
-                    rewrite_attribute(item, &mut one, depth + 1);
-                }
-                put_bytes(&mut inner, 1, &one);
-            }
-            put_bytes(out, number, &inner);
-        }
-        Some((number, Wire::Bytes(bytes))) => put_bytes(out, number, bytes),
-        Some((number, Wire::Number(value))) => put_number(out, number, value),
-        Some((number, Wire::Fixed64(value))) => put_fixed64(out, number, value),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_from_text_and_from_integers() {
-        assert_eq!(Value::Str("10075825329253151357").as_u64(), Some(10_075_825_329_253_151_357));
-        assert_eq!(Value::Int(7_587_890).as_u64(), Some(7_587_890));
-        assert_eq!(Value::Int(-1).as_u64(), Some(u64::MAX));
-        assert_eq!(Value::Str("12.34").as_f64(), Some(12.34));
-        assert_eq!(Value::Str("NaN").as_f64(), None);
-        assert_eq!(Value::Str("True").as_bool(), Some(true));
-        assert_eq!(Value::Str("").as_u64(), None);
-    }
-
-    #[test]
-    fn what_is_packed_is_read_back() {
-        for value in [
-            Value::Str("x"),
-            Value::Str(""),
-            Value::Bool(false),
-            Value::Int(-5),
-            Value::Double(1.5),
-            Value::Bytes(&[0, 255]),
-            Value::Array(&[]),
-            Value::Map(&[]),
-            Value::Empty,
-        ] {
-            let packed = pack("key", value);
-            assert_eq!(read(&packed), ("key", value));
-            assert!(matches!(clean(&packed), Cow::Borrowed(_)));
-        }
-    }
-
-    #[test]
-    fn hostile_text_is_scrubbed_and_the_rest_kept() {
-        let mut packed = pack("a\u{1b}[2J", Value::Str("ok"));
-        assert_eq!(read(&clean(&packed)), ("a\u{fffd}[2J", Value::Str("ok")));
-        packed = pack("k", Value::Empty);
-        packed.truncate(3);
-        put_bytes(&mut packed, 2, &[0x0a, 3, b'a', 0xff, b'b']);
-        assert_eq!(read(&clean(&packed)), ("k", Value::Str("a\u{fffd}b")));
-    }
-
-    #[test]
-    fn deep_nesting_costs_only_what_is_too_deep() {
-        let mut value = Vec::new();
-        put_value(&mut value, Value::Str("bottom"));
-        for _ in 0..10_000 {
-            let (mut list, mut outer) = (Vec::new(), Vec::new());
-            put_bytes(&mut list, 1, &value);
-            put_value(&mut outer, Value::Array(&list));
-            value = outer;
-        }
-        let mut packed = Vec::new();
-        put_bytes(&mut packed, 1, b"deep");
-        put_bytes(&mut packed, 2, &value);
-        let cleaned = clean(&packed).into_owned();
-        let (key, mut value) = read(&cleaned);
-        assert_eq!(key, "deep");
-        for _ in 0..MAX_DEPTH {
-            value = value.items().next().unwrap();
-        }
-        assert_eq!(value, Value::Str(TOO_DEEP));
-        assert!(matches!(clean(&cleaned), Cow::Borrowed(_)));
-    }
-}
+mod tests;

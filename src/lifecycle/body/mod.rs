@@ -9,8 +9,11 @@
 //! links (count, each: trace id, span id, trace state, flags, dropped, attributes). A code is `piece << 1`, or
 //! `key piece << 3 | 1` followed by an integer in zigzag form, `| 3` by a text's length and bytes, `| 5` by a value piece.
 
+mod write;
+
 use super::catalogue::Field;
 use super::packed::{self, Value};
+pub use write::Writer;
 
 /// Where the pieces live that bodies point to.
 pub trait Pieces {
@@ -82,104 +85,6 @@ pub struct Head {
     pub flags: u32,
     /// Attributes, events and links that the sender dropped.
     pub dropped: [u32; 3],
-}
-
-/// Writes bodies.
-pub struct Writer<'a>(pub &'a mut Vec<u8>);
-
-impl Writer<'_> {
-    /// Starts a body; say whether events and links will follow the attributes.
-    pub fn head(&mut self, head: &Head, events: bool, links: bool) {
-        let bits = [
-            (head.status_code != 0, STATUS_CODE),
-            (head.status_message.is_some(), STATUS_MESSAGE),
-            (head.trace_state.is_some(), TRACE_STATE),
-            (head.flags != 0, FLAGS),
-            (head.dropped != [0; 3], DROPPED),
-            (events, EVENTS),
-            (links, LINKS),
-        ];
-        let has = bits.into_iter().filter(|(is, _)| *is).fold(0, |has, (_, bit)| has | bit);
-        self.number(has);
-        if head.status_code != 0 {
-            self.number(zigzag(i64::from(head.status_code)));
-        }
-        for piece in [head.status_message, head.trace_state].into_iter().flatten() {
-            self.number(u64::from(piece));
-        }
-        if head.flags != 0 {
-            self.number(u64::from(head.flags));
-        }
-        if head.dropped != [0; 3] {
-            head.dropped.iter().for_each(|count| self.number(u64::from(*count)));
-        }
-    }
-
-    /// Writes a list of attributes.
-    pub fn attrs(&mut self, codes: &[Code<'_>]) {
-        self.count(codes.len());
-        codes.iter().for_each(|code| self.attr(*code));
-    }
-
-    /// Writes one attribute of a list whose [`Writer::count`] has been written.
-    #[inline]
-    pub fn attr(&mut self, code: Code<'_>) {
-        match code {
-            Code::Piece(piece) => self.number(u64::from(piece) << 1),
-            Code::Int(key, value) => {
-                self.number((u64::from(key) << 3) | 1);
-                self.number(zigzag(value));
-            }
-            Code::Text(key, text) => {
-                self.number((u64::from(key) << 3) | 3);
-                self.number(text.len() as u64);
-                self.0.extend_from_slice(text.as_bytes());
-            }
-            Code::Keyed(key, value) => {
-                self.number((u64::from(key) << 3) | 5);
-                self.number(u64::from(value));
-            }
-        }
-    }
-
-    /// Writes the number of attributes, events or links that follow.
-    pub fn count(&mut self, count: usize) {
-        self.number(count as u64);
-    }
-
-    /// Writes one event; `offset_ns` is its time minus the span's start.
-    pub fn event(&mut self, offset_ns: i64, name: u32, dropped: u32, codes: &[Code<'_>]) {
-        self.number(zigzag(offset_ns));
-        self.number(u64::from(name));
-        self.number(u64::from(dropped));
-        self.attrs(codes);
-    }
-
-    /// Writes one link; the ids as they came, of any length up to 255.
-    pub fn link(
-        &mut self,
-        trace: &[u8],
-        span: &[u8],
-        state: Option<u32>,
-        flags: u32,
-        dropped: u32,
-        codes: &[Code<'_>],
-    ) {
-        for id in [trace, span] {
-            let id = &id[..id.len().min(255)];
-            self.number(id.len() as u64);
-            self.0.extend_from_slice(id);
-        }
-        self.number(state.map_or(0, |piece| u64::from(piece) + 1));
-        self.number(u64::from(flags));
-        self.number(u64::from(dropped));
-        self.attrs(codes);
-    }
-
-    #[inline]
-    fn number(&mut self, value: u64) {
-        packed::put_varint(self.0, value);
-    }
 }
 
 fn zigzag(value: i64) -> u64 {
@@ -497,54 +402,4 @@ impl<'a> Body<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Fixed;
-
-    impl Pieces for Fixed {
-        fn attr(&self, piece: u32) -> Attr<'_> {
-            Attr { field: Field::Other, key: ["a", "b", "c"][piece as usize], value: Value::Str("v") }
-        }
-        fn text(&self, piece: u32) -> &str {
-            ["zero", "one", "two"][piece as usize]
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_read_back() {
-        let mut bytes = Vec::new();
-        let head =
-            Head { status_code: -2, status_message: Some(1), trace_state: Some(2), flags: 257, dropped: [7, 0, 1] };
-        let mut writer = Writer(&mut bytes);
-        writer.head(&head, true, true);
-        writer.attrs(&[Code::Piece(0), Code::Int(1, -5), Code::Text(2, "in place"), Code::Keyed(0, 1)]);
-        writer.count(1);
-        writer.event(-10, 0, 3, &[Code::Piece(2)]);
-        writer.count(2);
-        writer.link(&[1; 16], &[2; 8], None, 1, 0, &[]);
-        writer.link(&[], &[], Some(0), 0, 4, &[Code::Int(0, i64::MIN)]);
-
-        let body = Body::new(&bytes, &Fixed);
-        assert_eq!(body.head(), head);
-        assert_eq!((body.status_message(), body.trace_state()), ("one", "two"));
-        let attrs: Vec<_> = body.attrs().map(|attr| (attr.key, attr.value)).collect();
-        assert_eq!(
-            attrs,
-            [("a", Value::Str("v")), ("b", Value::Int(-5)), ("c", Value::Str("in place")), ("a", Value::Str("v"))]
-        );
-        let values: Vec<_> = body.attrs().unread().map(super::Unread::value).collect();
-        assert_eq!(values, [Value::Str("v"), Value::Int(-5), Value::Str("in place"), Value::Str("v")]);
-        let events = body.events();
-        assert_eq!((events.len(), events[0].offset_ns, events[0].name, events[0].dropped), (1, -10, "zero", 3));
-        assert_eq!(events[0].attrs.map(|attr| attr.key).collect::<Vec<_>>(), ["c"]);
-        let links = body.links();
-        assert_eq!((links.len(), links[0].trace, links[0].span, links[0].flags), (2, &[1; 16][..], &[2; 8][..], 1));
-        assert_eq!((links[1].trace_state, links[1].dropped), ("zero", 4));
-        assert_eq!(links[1].attrs.map(|attr| attr.value).collect::<Vec<_>>(), [Value::Int(i64::MIN)]);
-
-        let (mut attrs, mut texts) = (Vec::new(), Vec::new());
-        Reader::new(&bytes).pieces(|piece| attrs.push(piece), |piece| texts.push(piece));
-        assert_eq!((attrs, texts), (vec![0, 1, 2, 0, 1, 2, 0], vec![1, 2, 0, 0]));
-    }
-}
+mod tests;

@@ -1,0 +1,191 @@
+//! `reqtop replay`: recordings through the same way as what arrives, with a dashboard on it.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Ended;
+use super::dashboard::{Stage, Time};
+use super::files::inputs;
+use crate::cli;
+use crate::source::file::{self, Limits, Problem, Progress, Sink};
+use crate::source::intake::{Payload, Receipt, Refusal};
+use crate::source::replay::{Play, Replay};
+use crate::tui::{self, Shared};
+use crate::view::header::{Done, Loading};
+
+/// Problems that are told in words; further ones are counted.
+const TOLD: usize = 100;
+
+/// Plays recordings on the dashboard.
+pub(super) fn run(args: cli::Replay) -> Result<Ended, String> {
+    if let Some(refusal) = tui::terminal::refusal() {
+        return Err(format!("{refusal}; without a screen: reqtop report FILE…"));
+    }
+    if let Some(record) = &args.onward.record {
+        let same = |file: &PathBuf| matches!((file.canonicalize(), record.canonicalize()), (Ok(a), Ok(b)) if a == b);
+        if args.files.iter().any(same) {
+            return Err(format!("--record {}: is what is played; choose another file", record.display()));
+        }
+    }
+    let play = Play::new(args.speed);
+    let stage = Stage::new(&args.keep, &args.look, None, &args.onward, Time::Played(Arc::clone(&play)))?;
+    let player = Player {
+        replay: Replay::new(Arc::clone(&play), stage.intake()),
+        shared: stage.shared(),
+        name: name(&args.files),
+        doing: format!("replaying {}", args.speed),
+        problems: 0,
+    };
+    let files = args.files;
+    std::thread::Builder::new()
+        .name("replay".into())
+        .spawn(move || play_all(&files, player))
+        .map_err(|error| format!("cannot start the replay's thread: {error}"))?;
+    let (ended, leaving) = stage.show();
+    play.stop();
+    leaving.end(ended)
+}
+
+fn name(files: &[PathBuf]) -> String {
+    match files {
+        [file] => file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        files => format!("{} files", files.len()),
+    }
+}
+
+/// Plays every file in turn; at the end the time stands at the last arrival.
+fn play_all(files: &[PathBuf], mut player: Player) {
+    // Each line by itself: what is joined would arrive at once.
+    let summary = file::read(&inputs(files), Limits { joined: 0, ..Limits::default() }, &mut player);
+    player.shared.report(|vitals| {
+        if let Some(loading) = &mut vitals.loading {
+            loading.doing = "replayed".into();
+        }
+        if summary.bad + summary.unreadable > 0 {
+            vitals.notices.push(format!("{} lines could not be read", summary.bad + summary.unreadable));
+        }
+    });
+}
+
+struct Player {
+    replay: Replay,
+    shared: Arc<Shared>,
+    name: String,
+    doing: String,
+    problems: usize,
+}
+
+impl Sink for Player {
+    fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal> {
+        self.replay.play(payload)
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.problems += 1;
+        let told = self.problems <= TOLD;
+        self.shared.report(|vitals| {
+            vitals.malformed += 1;
+            if told {
+                vitals.notices.push(problem.to_string());
+            }
+        });
+    }
+
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        let (name, doing) = (self.name.clone(), self.doing.clone());
+        let done = Done::Bytes { read: progress.bytes, total: progress.total.unwrap_or(0) };
+        let loading = Loading { doing, name, done };
+        self.shared.report(|vitals| vitals.loading = Some(loading));
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::FairMutex;
+
+    use super::*;
+    use crate::demo::{self, Cluster};
+    use crate::pipeline;
+    use crate::report::{InputSection, Report};
+    use crate::source::intake::{Bounds, Signal, channel};
+    use crate::source::replay::Speed;
+    use crate::store::{self, Store};
+    use crate::tap::Tap as _;
+    use crate::tap::record::{self, Recording};
+    use crate::view::header::Vitals;
+
+    const START: u64 = 1_796_000_000_000_000_000;
+
+    /// The report of a store, without what only sources know.
+    fn report(store: &mut Store, now_ns: u64) -> String {
+        store.finish(now_ns);
+        Report::of(store, InputSection::default(), None).to_json()
+    }
+
+    #[test]
+    fn a_recording_of_a_seeded_cluster_replays_to_a_report_equal_to_the_originals() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl.zst");
+        let settings = record::Settings { path: path.clone(), most: None, keep: 0 };
+        let (mut recorder, recording) = Recording::start(settings, Arc::new(|words: &str| panic!("{words}"))).unwrap();
+        let mut original = Store::new(store::Limits::default());
+        let mut last_ns = 0;
+        // Nothing is waited for at the end: some requests are in flight.
+        for delivery in Cluster::new(&demo::Settings::default(), START).advance(START + 20_000_000_000) {
+            let signal = match delivery.signal {
+                demo::Signal::Traces => Signal::Traces,
+                demo::Signal::Logs => Signal::Logs,
+            };
+            last_ns = delivery.at_ns;
+            recorder.take(signal, &delivery.body, last_ns);
+            pipeline::take_in(&mut original, &mut Payload::otlp(signal, delivery.body), last_ns).unwrap();
+            original.refresh(last_ns);
+        }
+        drop(recorder);
+        assert_eq!(recording.finish().lost, 0);
+        for speed in [Speed::Max, Speed::Times(10_000.0)] {
+            let play = Play::new(speed);
+            let played = Arc::new(FairMutex::new(Store::new(store::Limits::default())));
+            let (intake, outlet) = channel(Bounds::default());
+            let clock = Arc::clone(&play);
+            let writer = pipeline::start(outlet, Arc::clone(&played), Arc::new(move || clock.now_ns()), || {}).unwrap();
+            let player = Player {
+                replay: Replay::new(Arc::clone(&play), intake),
+                shared: Arc::new(Shared::new(Arc::clone(&played), Vitals::default())),
+                name: "run".into(),
+                doing: "replaying".into(),
+                problems: 0,
+            };
+            play_all(std::slice::from_ref(&path), player);
+            writer.join().unwrap();
+            let mut played = played.lock();
+            assert_eq!(played.arrived_ns(), last_ns, "{speed}");
+            assert_eq!(report(&mut played, play.now_ns()), report(&mut original, last_ns), "{speed}");
+        }
+    }
+
+    #[test]
+    fn other_files_play_by_the_times_at_which_their_spans_ended() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/dev-sim.traces.jsonl.gz");
+        let play = Play::new(Speed::Max);
+        let played = Arc::new(FairMutex::new(Store::new(store::Limits::default())));
+        let (intake, outlet) = channel(Bounds::default());
+        let clock = Arc::clone(&play);
+        let writer = pipeline::start(outlet, Arc::clone(&played), Arc::new(move || clock.now_ns()), || {}).unwrap();
+        let player = Player {
+            replay: Replay::new(Arc::clone(&play), intake),
+            shared: Arc::new(Shared::new(Arc::clone(&played), Vitals::default())),
+            name: "run".into(),
+            doing: "replaying".into(),
+            problems: 0,
+        };
+        play_all(&[file], player);
+        writer.join().unwrap();
+        let mut played = played.lock();
+        played.finish(play.now_ns());
+        let last_ns = played.spans().map(|span| span.end_ns).max().unwrap();
+        assert_eq!((played.arrived_ns(), play.now_ns()), (last_ns, last_ns));
+    }
+}

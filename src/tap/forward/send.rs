@@ -1,0 +1,235 @@
+//! One export to an OTLP endpoint, over gRPC or HTTP, and what its answer means (OTLP specification, "Failures").
+//!
+//! Owns: transport, headers (never shown), which answers may be tried again and when. Keeps out: queues and counts (`super`).
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
+use http::response::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::client::legacy::Client as Pool;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::metadata::MetadataMap;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+
+use super::target::{Protocol, Target};
+use crate::source::intake::Signal;
+use crate::source::otlp::answer::{partial_success, retry_delay, status_message};
+use crate::source::remote::client::{clean, root_cause};
+
+/// How long one export may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest answer that is read, bytes.
+const ANSWER: usize = 64 << 10;
+
+/// What a far side made of an export.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// Taken, but for so many of its spans or records, which must not be sent again; and the far side's words on it.
+    Taken(u64, String),
+    /// To be sent again, after this time if it says so.
+    Again(Option<Duration>, String),
+    /// Never to be taken.
+    Refused(String),
+}
+
+/// A client of one endpoint.
+#[derive(Clone)]
+pub struct Client {
+    transport: Transport,
+    /// Sent with every export.
+    headers: HeaderMap,
+    /// Whether exports are compressed.
+    gzip: bool,
+}
+
+#[derive(Clone)]
+enum Transport {
+    Grpc(Channel),
+    Http { pool: Box<HttpPool>, url: String },
+}
+
+type HttpPool = Pool<HttpConnector, Full<Bytes>>;
+
+impl Client {
+    /// A client; nothing is sent yet. Within a runtime.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn new(target: &Target, headers: HeaderMap, gzip: bool) -> Result<Self, String> {
+        let connect_in = Duration::from_secs(5);
+        let transport = match target.protocol {
+            Protocol::Grpc => {
+                let endpoint = Endpoint::from_shared(target.url()).map_err(|error| error.to_string())?;
+                Transport::Grpc(endpoint.connect_timeout(connect_in).tcp_nodelay(true).connect_lazy())
+            }
+            Protocol::Http => {
+                let mut connector = HttpConnector::new();
+                connector.set_connect_timeout(Some(connect_in));
+                connector.set_nodelay(true);
+                let pool = Box::new(Pool::builder(TokioExecutor::new()).build(connector));
+                Transport::Http { pool, url: target.url() }
+            }
+        };
+        Ok(Self { transport, headers, gzip })
+    }
+
+    /// Sends one export request.
+    pub async fn export(&self, signal: Signal, bytes: &Bytes) -> Answer {
+        let sent = async {
+            match &self.transport {
+                Transport::Grpc(channel) => self.grpc(channel.clone(), signal, bytes.clone()).await,
+                Transport::Http { pool, url } => {
+                    self.http(pool, url, signal, bytes).await.unwrap_or_else(|why| Answer::Again(None, why))
+                }
+            }
+        };
+        let slow = || Answer::Again(None, format!("no answer within {} s", PATIENCE.as_secs()));
+        tokio::time::timeout(PATIENCE, sent).await.unwrap_or_else(|_| slow())
+    }
+
+    async fn grpc(&self, channel: Channel, signal: Signal, bytes: Bytes) -> Answer {
+        let path = PathAndQuery::from_static(match signal {
+            Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+            Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        });
+        let gzip = CompressionEncoding::Gzip;
+        let mut grpc = Grpc::new(channel).accept_compressed(gzip).max_decoding_message_size(ANSWER);
+        if self.gzip {
+            grpc = grpc.send_compressed(gzip);
+        }
+        if let Err(error) = grpc.ready().await {
+            return Answer::Again(None, root_cause(&error));
+        }
+        let headers = MetadataMap::from_headers(self.headers.clone());
+        let request = tonic::Request::from_parts(headers, tonic::Extensions::default(), bytes);
+        match grpc.unary(request, path, Raw).await {
+            Ok(answer) => taken(answer.get_ref()),
+            Err(status) => of_status(&status),
+        }
+    }
+
+    async fn http(&self, pool: &HttpPool, url: &str, signal: Signal, bytes: &Bytes) -> Result<Answer, String> {
+        let path = match signal {
+            Signal::Traces => "v1/traces",
+            Signal::Logs => "v1/logs",
+            Signal::Metrics => "v1/metrics",
+        };
+        let body = if self.gzip { compressed(bytes) } else { bytes.clone() };
+        let mut request =
+            Request::post(format!("{url}/{path}")).body(Full::new(body)).map_err(|error| error.to_string())?;
+        let headers = request.headers_mut();
+        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+        if self.gzip {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let answer = pool.request(request).await.map_err(|error| root_cause(&error))?;
+        let (head, body) = answer.into_parts();
+        // What it says beyond the limit, or not at all, changes nothing about what it did.
+        let body = Limited::new(body, ANSWER).collect().await.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
+        Ok(of_http(&head, &body))
+    }
+}
+
+/// What an HTTP answer means.
+fn of_http(head: &Parts, body: &[u8]) -> Answer {
+    if head.status.is_success() {
+        return taken(body);
+    }
+    let words = match head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/x-protobuf") {
+        true => status_message(body),
+        false => String::from_utf8_lossy(body).into_owned(),
+    };
+    let words = format!("{}: {}", head.status.as_u16(), clean(words.as_bytes()));
+    let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    match head.status {
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => Answer::Again(seconds.map(Duration::from_secs), words),
+        _ => Answer::Refused(words),
+    }
+}
+
+fn taken(body: &[u8]) -> Answer {
+    let (refused, words) = partial_success(body);
+    Answer::Taken(refused, clean(words.as_bytes()))
+}
+
+/// What a gRPC status means.
+fn of_status(status: &Status) -> Answer {
+    // Nothing came from the far side: the connection is what failed.
+    if let Some(source) = status.source() {
+        return Answer::Again(None, root_cause(source));
+    }
+    let words = format!("{:?}: {}", status.code(), clean(status.message().as_bytes()));
+    let delay = retry_delay(status.details());
+    match status.code() {
+        Code::Cancelled
+        | Code::DeadlineExceeded
+        | Code::Aborted
+        | Code::OutOfRange
+        | Code::Unavailable
+        | Code::DataLoss => Answer::Again(delay, words),
+        Code::ResourceExhausted if delay.is_some() => Answer::Again(delay, words),
+        _ => Answer::Refused(words),
+    }
+}
+
+fn compressed(bytes: &Bytes) -> Bytes {
+    use std::io::Write;
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 6), Compression::new(3));
+    // Writing to memory does not fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default().into()
+}
+
+/// Hands message bytes through.
+#[derive(Clone, Copy)]
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        out.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(message.copy_to_bytes(message.remaining())))
+    }
+}

@@ -1,0 +1,146 @@
+//! Where forwarded data goes: the address, and that it is not this very program's.
+//!
+//! Owns: reading addresses, recognising our own. Keeps out: sending (`send`).
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+
+use http::Uri;
+
+/// How an endpoint is spoken to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// OTLP/gRPC.
+    Grpc,
+    /// OTLP/HTTP with protobuf bodies.
+    Http,
+}
+
+/// The address of an OTLP endpoint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    host: String,
+    port: u16,
+    /// The path before `/v1/traces`; empty for gRPC.
+    path: String,
+}
+
+const EXPECTED: &str = "expected grpc://HOST:PORT or http://HOST:PORT";
+
+impl Target {
+    /// Reads `grpc://host:port` (4317 when no port is given) or `http://host:port[/path]` (4318).
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence that repeats no password.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let Some((scheme, rest)) = text.trim().split_once("://") else {
+            return Err(format!("{EXPECTED}, found no scheme"));
+        };
+        if rest.split('/').next().is_some_and(|authority| authority.contains('@')) {
+            return Err("expected an address without a user and a password: give what is asked for there with \
+                        --forward-header"
+                .into());
+        }
+        let (protocol, usual) = match scheme.to_ascii_lowercase().as_str() {
+            "grpc" => (Protocol::Grpc, 4317),
+            "http" => (Protocol::Http, 4318),
+            "https" | "grpcs" => {
+                return Err(format!(
+                    "{scheme}: forwarding speaks plain text only; put something that begins TLS in between (a \
+                     Collector, a proxy, ssh -L) and give its grpc or http address"
+                ));
+            }
+            other => return Err(format!("{EXPECTED}, found the scheme {other:?}")),
+        };
+        let uri: Uri = format!("http://{rest}").parse().map_err(|error| format!("{EXPECTED}: {error}"))?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| format!("{EXPECTED}, found no host"))?;
+        let path = uri.path().trim_end_matches('/');
+        if uri.query().is_some() || (protocol == Protocol::Grpc && !path.is_empty()) {
+            return Err(format!("{EXPECTED}, found more behind the port"));
+        }
+        let path = path.strip_suffix("/v1/traces").unwrap_or(path);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Self { protocol, host, port: uri.port_u16().unwrap_or(usual), path: path.to_owned() })
+    }
+
+    /// The base of its URLs: `http://host:port/path`.
+    pub fn url(&self) -> String {
+        let Self { host, port, path, .. } = self;
+        if host.contains(':') { format!("http://[{host}]:{port}{path}") } else { format!("http://{host}:{port}{path}") }
+    }
+
+    /// Of the addresses on which this program listens the one that this is, if it is one.
+    pub fn is_own(&self, own: &[SocketAddr]) -> Option<SocketAddr> {
+        // A name that cannot be looked up yet is nobody's address yet.
+        let there: Vec<IpAddr> = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_or_else(|_| Vec::new(), |all| all.map(|one| one.ip()).collect());
+        let is_here = |ip: IpAddr, listener: IpAddr| {
+            let (ip, listener) = (ip.to_canonical(), listener.to_canonical());
+            ip == listener || (listener.is_unspecified() && is_local(ip)) || (ip.is_unspecified() && is_local(listener))
+        };
+        own.iter().find(|own| own.port() == self.port && there.iter().any(|ip| is_here(*ip, own.ip()))).copied()
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.protocol {
+            Protocol::Grpc => "grpc",
+            Protocol::Http => "http",
+        };
+        write!(f, "{scheme}{}", &self.url()[4..])
+    }
+}
+
+/// Whether an address is one of this machine's: only those can be bound.
+fn is_local(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_tell_what_is_wrong() {
+        let read = |text: &str| Target::parse(text).map(|target| format!("{target} {}", target.url()));
+        assert_eq!(read("grpc://collector").as_deref(), Ok("grpc://collector:4317 http://collector:4317"));
+        assert_eq!(read("HTTP://10.0.0.1:9/otlp/").as_deref(), Ok("http://10.0.0.1:9/otlp http://10.0.0.1:9/otlp"));
+        assert_eq!(read("http://x/v1/traces").as_deref(), Ok("http://x:4318 http://x:4318"));
+        assert_eq!(read("grpc://[::1]:1").as_deref(), Ok("grpc://[::1]:1 http://[::1]:1"));
+        for (text, said) in [
+            ("collector:4317", "no scheme"),
+            ("https://x", "plain text"),
+            ("ftp://x", "scheme \"ftp\""),
+            ("grpc://x/path", "behind the port"),
+            ("http://x?y", "behind the port"),
+            ("http://", "expected"),
+        ] {
+            assert!(read(text).unwrap_err().contains(said), "{text}");
+        }
+        let refused = read("http://me:hush@x").unwrap_err();
+        assert!(refused.contains("--forward-header") && !refused.contains("hush"));
+    }
+
+    #[test]
+    fn our_own_addresses_are_recognised() {
+        let own: Vec<SocketAddr> =
+            ["127.0.0.1:4317", "[::1]:4317", "0.0.0.0:9000"].map(|text| text.parse().unwrap()).into();
+        let is_own = |text: &str| Target::parse(text).unwrap().is_own(&own).is_some();
+        for text in [
+            "grpc://127.0.0.1",
+            "grpc://localhost:4317",
+            "grpc://[::1]",
+            "http://127.0.0.1:9000",
+            "http://0.0.0.0:9000",
+        ] {
+            assert!(is_own(text), "{text}");
+        }
+        for text in ["grpc://127.0.0.1:4319", "http://192.0.2.1:9000", "grpc://127.0.0.2:4317"] {
+            assert!(!is_own(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The mouse: what is under it is meant.
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
+use super::sizes::any_key;
+use super::*;
+
+const LEFT: MouseButton = MouseButton::Left;
+
+/// A screen and a clock that the test turns.
+struct Paws<'a> {
+    app: App<'a>,
+    hands: Hands,
+    size: (u16, u16),
+}
+
+impl Paws<'_> {
+    fn screen(&mut self) -> String {
+        (0..4).for_each(|_| _ = self.app.frame(self.size.0, self.size.1));
+        dump(&self.app.frame(self.size.0, self.size.1))
+    }
+
+    fn mouse(&mut self, kind: MouseEventKind, (column, row): (u16, u16)) -> String {
+        let event = MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
+        assert_eq!(self.app.press(&Event::Mouse(event), &mut self.hands), None);
+        self.screen()
+    }
+
+    fn click(&mut self, at: (u16, u16)) -> String {
+        self.mouse(MouseEventKind::Down(LEFT), at);
+        self.mouse(MouseEventKind::Up(LEFT), at)
+    }
+
+    fn key(&mut self, name: &str) -> String {
+        self.app.press(&Event::Key(KeyEvent::new(Key::parse(name).unwrap().code, KeyModifiers::NONE)), &mut self.hands);
+        self.screen()
+    }
+}
+
+/// Where a text stands on the screen.
+fn find(screen: &str, text: &str) -> (u16, u16) {
+    for (row, line) in screen.lines().enumerate() {
+        if let Some(at) = line.find(text) {
+            return (crate::tui::widgets::text::width(&line[..at]), row as u16);
+        }
+    }
+    panic!("no {text} in\n{screen}");
+}
+
+fn paws<'a>(hub: &'a dyn Hub, size: (u16, u16)) -> Paws<'a> {
+    let app = App::new(hub, Theme::named("terminal").unwrap(), &now);
+    Paws { app, hands: Hands::default(), size }
+}
+
+#[test]
+fn a_row_is_chosen_by_a_click_opened_by_two_and_the_wheel_moves_what_is_under_it() {
+    let desk = desk(cluster());
+    let mut paws = paws(&desk, (120, 40));
+    let screen = paws.screen();
+    let row = find(&screen, "55307ac2");
+    let chosen = paws.click(row);
+    assert!(chosen.lines().nth(usize::from(row.1)).unwrap().contains('▸'), "{chosen}");
+    assert!(chosen.contains("holding"));
+    // The clock stands still: the second press at one place is a double one.
+    let open = paws.click(row);
+    assert!(open.contains("55307ac2-dc7d-4855-9767-a4d62fd45968") && open.contains("Tree"), "{open}");
+    // In the tree: a click chooses a span, two fold it.
+    let leaf = find(&open, "worker.operation.prefill");
+    let lifecycle = find(&open, "request.lifecycle");
+    paws.click(lifecycle);
+    let folded = paws.click(lifecycle);
+    assert!(folded.contains("request.lifecycle +8") && !folded.contains("worker.operation.prefill"), "{folded}");
+    paws.click((lifecycle.0, lifecycle.1));
+    let unfolded = paws.click(lifecycle);
+    assert_eq!(find(&unfolded, "worker.operation.prefill"), leaf);
+    // The wheel over a list moves its cursor and leaves the keys where they are.
+    let attributes = find(&unfolded, "Attributes");
+    let turned = paws.mouse(MouseEventKind::ScrollDown, (attributes.0 + 5, attributes.1 + 4));
+    assert!(!turned.is_empty());
+    paws.key("Esc");
+    let list = paws.mouse(MouseEventKind::ScrollUp, row);
+    assert!(list.contains("holding"));
+}
+
+#[test]
+fn a_click_in_a_pane_gives_it_the_keys_and_two_filter() {
+    let hub = living();
+    let mut paws = paws(&hub, (150, 40));
+    let screen = paws.screen();
+    let (x, y) = find(&screen, "decode");
+    let title = find(&screen, "3 Dispatch");
+    assert!(y > title.1);
+    let focused = paws.click((x, y));
+    assert!(focused.contains("Enter ▸ leg(phase:decode"), "{focused}");
+    let filtered = paws.click((x, y));
+    assert!(filtered.contains("filter ▸ leg(phase:decode"), "{filtered}");
+    // The footer's words are buttons.
+    let help = find(&filtered, "? help");
+    assert!(paws.click(help).contains("Keys"));
+}
+
+#[test]
+fn dragging_over_a_plot_of_time_filters_for_that_time() {
+    let hub = living();
+    let mut paws = paws(&hub, (200, 40));
+    paws.key("1");
+    let screen = paws.key("z");
+    let (left, axis) = find(&screen, "└");
+    let y = axis - 2;
+    let from = (left + 20, y);
+    paws.mouse(MouseEventKind::Down(LEFT), from);
+    let marked = paws.mouse(MouseEventKind::Drag(LEFT), (left + 35, y));
+    let frame = paws.app.frame(200, 40);
+    let reversed = (0..200).filter(|x| frame[(*x, y)].modifier.contains(ratatui::style::Modifier::REVERSED)).count();
+    assert!((14..=20).contains(&reversed), "{reversed} columns are marked in\n{marked}");
+    assert!(!marked.contains("filter ▸"), "nothing is asked before the button is up");
+    let done = paws.mouse(MouseEventKind::Up(LEFT), (left + 35, y));
+    assert!(done.contains("filter ▸") && done.contains("queue.entered:"), "{done}");
+    let text = done.split("queue.entered:").nth(1).unwrap().split([')', ' ', '\n']).next().unwrap().to_owned();
+    let (from_ms, to_ms) = text.split_once("..<").unwrap();
+    let wide = to_ms.parse::<u64>().unwrap() - from_ms.parse::<u64>().unwrap();
+    assert!((1_000..15_000).contains(&wide), "{text}");
+}
+
+#[test]
+fn menus_are_clicked_and_left_by_a_click_beside_them() {
+    let desk = desk(cluster());
+    let mut paws = paws(&desk, (120, 40));
+    let menu = paws.key("s");
+    let total = find(&menu, "from start to end");
+    paws.click(total);
+    assert!(paws.click(total).contains("by total"));
+    paws.key("s");
+    assert!(!paws.click((0, 5)).contains("Sort by"));
+    let themes = paws.key("T");
+    paws.click(find(&themes, "dracula"));
+    let back = Theme::named("dracula").unwrap().role(crate::tui::theme::Role::Screen).bg.unwrap();
+    assert_eq!(paws.app.frame(120, 40)[(0, 39)].bg, back);
+}
+
+#[test]
+fn the_mouse_is_the_terminals_until_it_is_asked_for() {
+    let desk = desk(cluster());
+    let mut journey = Journey::new(&desk, (120, 40));
+    assert_eq!(journey.hands.mouse, Vec::<bool>::new());
+    assert!(journey.keys("M").contains("the mouse works here"));
+    assert!(journey.keys("M").contains("the mouse is the terminal's"));
+    assert_eq!(journey.hands.mouse, [true, false]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_mouse_at_no_size_crashes(
+        steps in proptest::collection::vec((0u16..140, 0u16..50, 0usize..5, any_key(), 0u16..6), 1..60),
+        width in 1u16..130, height in 1u16..50,
+    ) {
+        let desk = desk(cluster());
+        let mut paws = paws(&desk, (width, height));
+        for (x, y, kind, key, how) in steps {
+            if how == 0 {
+                paws.size = (x + 1, y + 1);
+            }
+            if how == 1 {
+                paws.app.press(&Event::Key(KeyEvent::new(Key::parse(key).unwrap().code, KeyModifiers::NONE)), &mut paws.hands);
+            }
+            let kinds = [
+                MouseEventKind::Down(LEFT), MouseEventKind::Drag(LEFT), MouseEventKind::Up(LEFT),
+                MouseEventKind::ScrollUp, MouseEventKind::ScrollDown,
+            ];
+            let event = MouseEvent { kind: kinds[kind], column: x, row: y, modifiers: KeyModifiers::NONE };
+            paws.app.press(&Event::Mouse(event), &mut paws.hands);
+            paws.app.frame(paws.size.0, paws.size.1);
+        }
+    }
+}

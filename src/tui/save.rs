@@ -1,0 +1,60 @@
+//! Writing what is shown to a file of its own: in the current folder, for its owner alone, never over another.
+
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::view::format;
+
+/// How many names are tried.
+const NAMES: u32 = 1000;
+
+/// Writes a new file `stem.jsonl`, or `stem-2.jsonl` and so on when there is one; gives a sentence that says where, or why
+/// not.
+pub fn save(folder: &Path, stem: &str, text: &str) -> String {
+    match write_new(folder, stem, text) {
+        Ok(path) => format!("{} written to {}", format::bytes(text.len() as u64), path.display()),
+        Err(error) => format!("nothing was exported: {}: {error}", folder.display()),
+    }
+}
+
+fn write_new(folder: &Path, stem: &str, text: &str) -> io::Result<PathBuf> {
+    // Ids come from outside: what could lead elsewhere or hide is left out.
+    let stem: String = stem.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(80).collect();
+    for number in 1..=NAMES {
+        let name = if number == 1 { format!("{stem}.jsonl") } else { format!("{stem}-{number}.jsonl") };
+        let path = folder.join(name);
+        // A link by this name, even to nowhere, is something that exists.
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(mut file) => {
+                file.write_all(text.as_bytes())?;
+                return Ok(path);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other(format!("{NAMES} files named {stem} are there already")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn files_are_new_and_their_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        symlink(folder.path().join("elsewhere"), folder.path().join("reqtop-1.jsonl")).unwrap();
+        for name in ["reqtop-1-2.jsonl", "reqtop-1-3.jsonl"] {
+            assert!(save(folder.path(), "reqtop-/../1\u{1b}", "{}\n").ends_with(name));
+            let path = folder.path().join(name);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n");
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        assert!(!folder.path().join("elsewhere").exists());
+        assert!(save(&folder.path().join("no"), "x", "").starts_with("nothing was exported"));
+    }
+}

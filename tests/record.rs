@@ -1,0 +1,135 @@
+//! Recordings, from the command line to the file and back.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Listening, binary, count, report, signal};
+use serde_json::Value as Json;
+
+/// A command that listens and records.
+fn recording(command: &[&str], path: &Path, more: &[&str]) -> Listening {
+    let path = path.to_str().unwrap();
+    Listening::start(&[command, &["--record", path], more].concat())
+}
+
+/// Sends a simulated cluster's spans and logs; tells how many exports there were.
+fn send(listening: &Listening, seed: u64) -> u64 {
+    let output = binary()
+        .args(["demo", "--export", &format!("http://{}", listening.grpc), "--duration", "2s", "--rate", "30"])
+        .args(["--seed", &seed.to_string()])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    let word = said.split(" in ").nth(1).unwrap();
+    word.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// A report without what only a listener or only a reader has.
+fn bare(mut report: Json) -> Json {
+    for key in ["files", "recording"] {
+        report["input"].as_object_mut().unwrap().remove(key);
+    }
+    report
+}
+
+#[test]
+fn a_recording_reports_as_the_original_did_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    for (seed, name) in [(7, "run.jsonl"), (8, "run.jsonl.gz"), (9, "run.jsonl.zst")] {
+        let path = folder.path().join(name);
+        let listening = recording(&["report", "--json"], &path, &[]);
+        let exports = send(&listening, seed);
+        let output = listening.end();
+        let live: Json = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(count(&live, &["input", "recording", "requests"]), exports);
+        assert_eq!(count(&live, &["input", "recording", "lost"]), 0);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(&format!("recorded {exports} exports")), "{said}");
+        assert!(count(&live, &["requests", "total"]) > 20);
+        assert_eq!(bare(report(&[&path])), bare(live), "{name}");
+    }
+}
+
+#[test]
+fn checks_and_rotation_go_with_a_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let listening = recording(&["check", "--json"], &path, &["--record-max", "200k", "--record-keep", "100"]);
+    send(&listening, 3);
+    let live = listening.json();
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() > 3, "{files:?}");
+    let read = binary().args(["check", "--json"]).args(&files).output().unwrap();
+    assert_eq!(serde_json::from_slice::<Json>(&read.stdout).unwrap()["checks"], live["checks"]);
+}
+
+/// Kills a recording command while data pours in; gives how many exports were recorded before it was killed, at least.
+fn killed(path: &Path) -> u64 {
+    let mut listening = recording(&["report", "--json"], path, &[]);
+    let mut sender = Command::new(env!("CARGO_BIN_EXE_reqtop"))
+        .args(["demo", "--export", &format!("http://{}", listening.grpc), "--rate", "300", "--seed", "5"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(40);
+    while fs::metadata(path).map_or(0, |file| file.len()) < 100_000 {
+        assert!(Instant::now() < until, "nothing is recorded");
+        std::thread::yield_now();
+    }
+    signal(listening.child.id(), "KILL");
+    listening.child.wait().unwrap();
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    fs::metadata(path).unwrap().len()
+}
+
+#[test]
+fn a_kill_costs_at_most_the_torn_end_and_the_next_recording_goes_on_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["run.jsonl", "run.jsonl.gz", "run.jsonl.zst"] {
+        let path = folder.path().join(name);
+        let size = killed(&path);
+        let first = report(&[&path]);
+        assert!(count(&first, &["input", "bad_lines"]) <= 1, "{:?}", first["input"]["problems"]);
+        assert!(count(&first, &["spans", "total"]) > 20);
+        // A kill in the middle of writing: the end is torn for certain.
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(size - 7).unwrap();
+        drop(file);
+        let torn = report(&[&path]);
+        // The torn line, and where lines are packed the torn pack.
+        assert!((1..=2).contains(&count(&torn, &["input", "bad_lines"])), "{name}");
+        let listening = recording(&["report", "--json"], &path, &[]);
+        assert!(listening.before.contains("were cut off"), "{}", listening.before);
+        let exports = send(&listening, 6);
+        let said = String::from_utf8(listening.end().stderr).unwrap();
+        assert!(said.contains(&format!("recorded {exports} exports")), "{said}");
+        let whole = report(&[&path]);
+        assert_eq!(count(&whole, &["input", "bad_lines"]), 0, "{:?}", whole["input"]["problems"]);
+        assert!(count(&whole, &["spans", "received"]) > count(&torn, &["spans", "received"]));
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_to_is_said_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mine = folder.path().join("notes.jsonl");
+    fs::write(&mine, "{\"mine\":1}\n").unwrap();
+    let refused = |args: &[&str]| {
+        let output = binary().args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let mine = mine.to_str().unwrap();
+    let said = refused(&["report", "--listen", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--record", mine]);
+    assert!(said.contains("no recording of reqtop"), "{said}");
+    assert!(refused(&["report", mine, "--record", "x.jsonl"]).contains("add --listen"));
+    assert_eq!(fs::read_to_string(mine).unwrap(), "{\"mine\":1}\n");
+}
