@@ -292,7 +292,7 @@ pub fn file(data: &[u8]) {
         let mut sink = Taker { store: &mut store, problems: 0 };
         // The file torn in two by rotation is read like any other.
         let inputs = [Input::from(path), Input::from(path)];
-        let summary = file::read(&inputs, file::Limits { piece: 1 << 20 }, &mut sink);
+        let summary = file::read(&inputs, file::Limits { piece: 1 << 20, ..Default::default() }, &mut sink);
         let problems = sink.problems;
         assert!(!summary.stopped);
         assert_eq!(problems, summary.bad + summary.idle + summary.unreadable, "each is told: {summary:?}");
