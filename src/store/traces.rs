@@ -19,6 +19,12 @@ pub struct Traces {
 }
 
 impl Traces {
+    /// Whether a trace is held.
+    #[inline]
+    pub fn has(&self, id: TraceId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
     /// The slot of a trace, made when it is new.
     #[inline]
     pub fn slot(&mut self, id: TraceId) -> usize {
@@ -38,11 +44,6 @@ impl Traces {
         };
         self.by_id.insert(id, slot);
         slot as usize
-    }
-
-    /// Whether anything of a trace is held.
-    pub fn has(&self, id: TraceId) -> bool {
-        self.by_id.contains_key(&id)
     }
 
     /// Takes a trace out; its slot is free then.

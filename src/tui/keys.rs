@@ -50,9 +50,16 @@ const NAMES: [(&str, &[&str], KeyCode); 16] = [
 const CTRL: [&str; 3] = ["C-", "Ctrl-", "Control-"];
 const ALT: [&str; 3] = ["M-", "Alt-", "Meta-"];
 
+/// The longest name that is read, bytes.
+const LONGEST: usize = 32;
+
 impl Key {
     /// Reads a name: `j`, `G`, `Enter`, `C-z`, `Alt-x`, `F1`, `↑` or `Up`.
     pub fn parse(name: &str) -> Option<Self> {
+        // No key has a name as long; it would be read prefix by prefix.
+        if name.len() > LONGEST {
+            return None;
+        }
         let after = |prefixes: [&str; 3]| {
             prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)).filter(|rest| !rest.is_empty())
         };

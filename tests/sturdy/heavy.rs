@@ -94,7 +94,7 @@ pub fn days(form: Form) -> String {
     assert_eq!(sent, all);
     let text = terminal.wait("what was given up", |text| text.contains("evicted"));
     assert!(most <= early + early / 3 + (24 << 20), "{} after a third, {} at most", mib(early), mib(most));
-    assert!(slowest < Duration::from_millis(form.pick(3_000, 1_000)), "{slowest:?}");
+    assert!(slowest < Duration::from_millis(form.pick(20_000, 1_000)), "{slowest:?}");
     terminal.type_keys("q");
     assert_eq!(terminal.end(), 0, "{text}");
     format!(
