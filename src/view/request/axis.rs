@@ -55,7 +55,8 @@ impl Axis {
             count => starts[(count - 1) / 2],
         };
         let likely = |time: &u64| *time > 0 && time.abs_diff(near_ns) <= FAR_NS;
-        let start_ns = starts.iter().copied().find(|start| likely(start)).unwrap_or(near_ns);
+        // A time at the very end of what can be counted leaves room for an end.
+        let start_ns = starts.iter().copied().find(|start| likely(start)).unwrap_or(near_ns).min(u64::MAX - 1);
         let ends = request.spans.iter().flat_map(|span| [span.start_ns, span.end_ns]).filter(|time| likely(time));
         let running = request.facts.end_ns.is_none() && likely(&now_ns);
         let end_ns = ends.chain(running.then_some(now_ns)).max().unwrap_or(start_ns);
