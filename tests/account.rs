@@ -91,7 +91,7 @@ fn after_any_message_everything_is_accounted_for() {
                     let Ok(tally) = transcode(Shape::Request(Signal::Traces), &mutator.from(&json), &mut out) else {
                         continue;
                     };
-                    (Signal::Traces, Payload { body: Body::Otlp(Signal::Traces, out.into()), tally })
+                    (Signal::Traces, Payload { tally, ..Payload::otlp(Signal::Traces, out) })
                 }
             };
             let refused_before = payload.tally.refused_spans;
