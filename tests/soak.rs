@@ -32,11 +32,11 @@ const START_NS: u64 = 1_796_003_500_000_000_000;
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 /// Spans of a day in `cargo test`.
-const SHORT: u64 = 8_000;
+const SHORT: u64 = 5_000;
 /// Spans of a request of the simulated cluster, about.
 const SPANS_A_REQUEST: f64 = 34.0;
-/// Steps of a day: in each, what came in it is sent, a key is struck and a frame is drawn.
-const STEPS: u64 = 1_000;
+/// Steps of a day, short and long: in each, what came in it is sent, a key is struck and a frame is drawn.
+const STEPS: [u64; 2] = [200, 2_000];
 /// Exports are joined up to this many bytes.
 const JOINED: usize = 1 << 20;
 
@@ -221,7 +221,8 @@ fn a_day_leaves_everything_flat() {
         std::env::var("REQTOP_SOAK").ok().map(|spans| spans.parse::<u64>().expect("REQTOP_SOAK: a number of spans"));
     let is_long = spans.is_some();
     let spans = spans.unwrap_or(SHORT);
-    let memory = if is_long { 64 << 20 } else { 3 << 20 };
+    let steps = STEPS[usize::from(is_long)];
+    let memory = if is_long { 64 << 20 } else { 2 << 20 };
     let rate = spans as f64 / SPANS_A_REQUEST / (DAY / SECOND) as f64;
     let mut cluster = Cluster::new(&Settings { seed: 9, rate, workers: Some(4), ..Settings::default() }, START_NS);
 
@@ -251,7 +252,7 @@ fn a_day_leaves_everything_flat() {
     let mut tell = |frames: &mut Vec<Duration>, step: u64| {
         let store = store.lock();
         let row = Row {
-            hour: step as f64 / STEPS as f64 * 24.0,
+            hour: step as f64 / steps as f64 * 24.0,
             account: Account::of_spans(store.counts()),
             requests: store.len() as u64,
             store_mib: store.memory() as f64 / (1 << 20) as f64,
@@ -263,11 +264,11 @@ fn a_day_leaves_everything_flat() {
         assert!(store.memory() <= memory + (2 << 20), "{row}");
         rows.push(row);
     };
-    for step in 0..=STEPS {
-        if step % (STEPS / 10) == 0 {
+    for step in 0..=steps {
+        if step % (steps / 10) == 0 {
             tell(&mut frames, step);
         }
-        let until_ns = START_NS + DAY / STEPS * step;
+        let until_ns = START_NS + DAY / steps * step;
         // Export requests one after the other are one.
         let mut joined = [("/v1/traces", Vec::new()), ("/v1/logs", Vec::new())];
         for delivery in cluster.advance(until_ns) {
