@@ -52,11 +52,6 @@ impl Account {
     pub fn is_even(&self) -> bool {
         self.received == self.held + self.gone.iter().map(|(_, count)| count).sum::<u64>()
     }
-
-    /// How much came, in few columns.
-    pub fn short(&self) -> String {
-        format!("{} in", format::short_count(self.received))
-    }
 }
 
 impl fmt::Display for Account {

@@ -244,7 +244,7 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
     add(2, long, short, false);
     if counts.spans_received > 0 {
         let account = Account::of_spans(counts);
-        add(7, vec![Piece::dim(account.to_string())], vec![Piece::dim(account.short())], false);
+        add(7, vec![Piece::dim(account.to_string())], Vec::new(), false);
     }
     for way in &vitals.ways_out {
         let (long, short) = way_out(way);

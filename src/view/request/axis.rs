@@ -55,7 +55,7 @@ impl Axis {
             count => starts[(count - 1) / 2],
         };
         let likely = |time: &u64| *time > 0 && time.abs_diff(near_ns) <= FAR_NS;
-        let start_ns = starts.iter().copied().find(|start| likely(start)).unwrap_or(near_ns);
+        let start_ns = starts.iter().copied().find(|start| likely(start)).unwrap_or(near_ns).min(u64::MAX - 1);
         let ends = request.spans.iter().flat_map(|span| [span.start_ns, span.end_ns]).filter(|time| likely(time));
         let running = request.facts.end_ns.is_none() && likely(&now_ns);
         let end_ns = ends.chain(running.then_some(now_ns)).max().unwrap_or(start_ns);
@@ -172,6 +172,14 @@ mod tests {
         let (axis, placed) = placed(vec![def(1, 0, "http-request", 0.0, 100.0), wrong]);
         assert_eq!(axis.length_ns(), 100 * MS);
         assert_eq!((placed[1].length, &placed[1].oddities[..]), (0.0, &[Oddity::EndBeforeStart][..]));
+    }
+
+    #[test]
+    fn the_end_of_time_is_a_time() {
+        let mut last = def(1, 0, "http-request", 0.0, 0.0);
+        (last.start_ns, last.end_ns) = (u64::MAX, u64::MAX);
+        let (axis, placed) = placed(vec![last]);
+        assert_eq!((axis.length_ns(), placed.len()), (1, 1));
     }
 
     #[test]
