@@ -103,6 +103,7 @@ use crate::lifecycle::request::Node;
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: std::env::var("REQTOP_FUZZ").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64),
+        failure_persistence: None,
         ..ProptestConfig::default()
     })]
 

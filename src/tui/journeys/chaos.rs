@@ -132,6 +132,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: std::env::var("REQTOP_FUZZ").ok().and_then(|cases| cases.parse().ok()).unwrap_or(16),
+        failure_persistence: None,
         ..ProptestConfig::default()
     })]
 

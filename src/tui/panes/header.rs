@@ -28,6 +28,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, header: &Header, theme: &Theme) {
             for (part, line) in shown.iter_mut().filter(|(part, _)| part.rank == *rank) {
                 *line = &part.short;
             }
+            // What has no short form is gone then, with its gap.
             shown.retain(|(_, line)| !line.is_empty());
         }
     }

@@ -10,6 +10,7 @@ use ratatui::style::{Color, Style};
 
 use super::file::File;
 use super::{Depth, Signs, Theme};
+use crate::lifecycle::text::scrub;
 use crate::query::meant;
 
 /// The themes in the program: name and text.
@@ -166,6 +167,10 @@ impl Themes {
         }
         odd.sort();
         entry.warnings.extend(odd.into_iter().map(|(line, what)| format!("line {line}: {what}")));
+        // They quote the file.
+        for warning in &mut entry.warnings {
+            *warning = scrub(warning.as_bytes()).into_owned();
+        }
         entry.theme = self.dressed(entry.theme);
         entry
     }

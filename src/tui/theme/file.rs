@@ -95,9 +95,7 @@ impl Reader<'_> {
 
     fn warn(&mut self, at: usize, what: impl std::fmt::Display) {
         if self.warnings.len() < WARNINGS {
-            // It quotes the file.
-            let what = scrub(what.to_string().as_bytes()).into_owned();
-            self.warnings.push((self.line(at), what));
+            self.warnings.push((self.line(at), what.to_string()));
         }
     }
 

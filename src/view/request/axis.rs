@@ -176,6 +176,14 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_time_is_a_time() {
+        let mut last = def(1, 0, "http-request", 0.0, 0.0);
+        (last.start_ns, last.end_ns) = (u64::MAX, u64::MAX);
+        let (axis, placed) = placed(vec![last]);
+        assert_eq!((axis.length_ns(), placed.len()), (1, 1));
+    }
+
+    #[test]
     fn b33_one_bad_time_does_not_stretch_the_axis() {
         let at = |id, start_ns, end_ns| Def { start_ns, end_ns, ..def(id, 1, "x", 0.0, 0.0) };
         let good = def(1, 0, "http-request", 0.0, 120.0);
