@@ -142,21 +142,34 @@ async fn pace(
         if duration.is_some_and(|duration| passed >= duration) {
             cluster.close();
         }
+        let mut ending = false;
         for delivery in cluster.advance(start_ns + passed.as_nanos() as u64) {
-            let handed = tokio::select! {
+            let room = tokio::select! {
                 biased;
-                handed = hand.send(delivery) => handed.is_ok(),
-                () = &mut shutdown => false,
+                room = hand.reserve() => room.ok(),
+                () = &mut shutdown, if !ending => {
+                    ending = true;
+                    last_room(&hand).await
+                }
+                room = last_room(&hand), if ending => room,
             };
-            if !handed {
-                return;
-            }
+            // Nobody takes it any more.
+            let Some(room) = room else { return };
+            room.send(delivery);
+        }
+        if ending {
+            return;
         }
         let over = duration.is_some_and(|duration| passed >= duration + GRACE);
         if cluster.is_done() || over {
             return;
         }
     }
+}
+
+/// Room for what has happened before the end: the ledger counts it, so it is still told.
+async fn last_room(hand: &mpsc::Sender<Delivery>) -> Option<mpsc::Permit<'_, Delivery>> {
+    tokio::time::timeout(LAST_CALL, hand.reserve()).await.ok()?.ok()
 }
 
 /// Sends what comes, in order, until the other side is done.

@@ -152,6 +152,11 @@ pub fn scrolling(form: Form) -> String {
             for _ in 0..50 {
                 terminal.type_keys(keys);
             }
+            // Keys are obeyed in order: a pause that is seen, and seen to end, has them all behind it.
+            terminal.type_keys("p");
+            terminal.wait_for("PAUSED");
+            terminal.type_keys("p");
+            terminal.wait_for("LIVE");
             let before = quiet(&terminal);
             terminal.type_keys("\u{c}");
             let after = quiet(&terminal);
