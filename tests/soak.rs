@@ -5,6 +5,8 @@
 //! million spans and prints its table.
 
 mod common;
+#[path = "common/nobody.rs"]
+mod nobody;
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -22,11 +24,13 @@ use reqtop::source::notices::Notices;
 use reqtop::source::otlp::{Address, Endpoint};
 use reqtop::store::{Limits, Store};
 use reqtop::tui::Shared;
-use reqtop::tui::app::{App, Event, Host};
+use reqtop::tui::app::{App, Event};
 use reqtop::tui::theme::Theme;
 use reqtop::view::account::Account;
 use reqtop::view::header::Vitals;
 use tokio::sync::oneshot;
+
+use nobody::Nobody;
 
 const START_NS: u64 = 1_796_003_500_000_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -87,23 +91,6 @@ const KEYS: [&str; 44] = [
     "T",
     "Esc",
 ];
-
-struct Nobody;
-
-impl Host for Nobody {
-    fn suspend(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-    fn retake(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-    fn copy(&mut self, what: &str, _: &str) -> String {
-        what.to_owned()
-    }
-    fn is_there(&self) -> bool {
-        true
-    }
-}
 
 /// How the process stands, where the system tells.
 #[derive(Clone, Copy, Default)]

@@ -15,7 +15,7 @@ use crate::tui::Shared;
 use crate::view::header::{Done, Loading};
 
 /// Problems that are told in words; further ones are counted.
-const TOLD: usize = 100;
+pub(super) const TOLD: usize = 100;
 
 /// How often a followed file is looked at while nothing is written.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
@@ -119,6 +119,25 @@ fn keep_reading(followed: &mut Followed, sink: &mut Beside<'_>) {
     }
 }
 
+/// Has the screen count a problem, and say it while there are few.
+pub(super) fn tell_problem(shared: &Shared, problems: &mut usize, problem: &Problem) {
+    *problems += 1;
+    let told = *problems <= TOLD;
+    shared.report(|vitals| {
+        vitals.malformed += 1;
+        if told {
+            vitals.notices.push(problem.to_string());
+        }
+    });
+}
+
+/// Has the screen say what is done with a file, and how far it has come.
+pub(super) fn tell_progress(shared: &Shared, doing: &str, name: &str, progress: &Progress) {
+    let done = Done::Bytes { read: progress.bytes, total: progress.total.unwrap_or(0) };
+    let loading = Loading { doing: doing.into(), name: name.into(), done };
+    shared.report(|vitals| vitals.loading = Some(loading));
+}
+
 struct Beside<'a> {
     intake: &'a Intake,
     shared: &'a Shared,
@@ -132,21 +151,11 @@ impl Sink for Beside<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        self.problems += 1;
-        let told = self.problems <= TOLD;
-        self.shared.report(|vitals| {
-            vitals.malformed += 1;
-            if told {
-                vitals.notices.push(problem.to_string());
-            }
-        });
+        tell_problem(self.shared, &mut self.problems, &problem);
     }
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
-        let (doing, name) = ("reading".into(), self.name.clone());
-        let done = Done::Bytes { read: progress.bytes, total: progress.total.unwrap_or(0) };
-        let loading = Loading { doing, name, done };
-        self.shared.report(|vitals| vitals.loading = Some(loading));
+        tell_progress(self.shared, "reading", &self.name, &progress);
         ControlFlow::Continue(())
     }
 }

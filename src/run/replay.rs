@@ -6,17 +6,13 @@ use std::sync::Arc;
 
 use super::Ended;
 use super::dashboard::{Stage, Time};
-use super::files::inputs;
+use super::files::{inputs, tell_problem, tell_progress};
 use crate::cli;
 use crate::settings;
 use crate::source::file::{self, Limits, Problem, Progress, Sink};
 use crate::source::intake::{Payload, Receipt, Refusal};
 use crate::source::replay::{Play, Replay};
 use crate::tui::{self, Shared};
-use crate::view::header::{Done, Loading};
-
-/// Problems that are told in words; further ones are counted.
-const TOLD: usize = 100;
 
 /// Plays recordings on the dashboard.
 pub(super) fn run(args: cli::Replay) -> Result<Ended, String> {
@@ -85,21 +81,11 @@ impl Sink for Player {
     }
 
     fn problem(&mut self, problem: Problem) {
-        self.problems += 1;
-        let told = self.problems <= TOLD;
-        self.shared.report(|vitals| {
-            vitals.malformed += 1;
-            if told {
-                vitals.notices.push(problem.to_string());
-            }
-        });
+        tell_problem(&self.shared, &mut self.problems, &problem);
     }
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
-        let (name, doing) = (self.name.clone(), self.doing.clone());
-        let done = Done::Bytes { read: progress.bytes, total: progress.total.unwrap_or(0) };
-        let loading = Loading { doing, name, done };
-        self.shared.report(|vitals| vitals.loading = Some(loading));
+        tell_progress(&self.shared, &self.doing, &self.name, &progress);
         ControlFlow::Continue(())
     }
 }
@@ -112,7 +98,7 @@ mod tests {
     use crate::demo::{self, Cluster};
     use crate::pipeline;
     use crate::report::{InputSection, Report};
-    use crate::source::intake::{Bounds, Signal, channel};
+    use crate::source::intake::{Bounds, Intake, Signal, channel};
     use crate::source::replay::Speed;
     use crate::store::{self, Store};
     use crate::tap::Tap as _;
@@ -125,6 +111,16 @@ mod tests {
     fn report(store: &mut Store, now_ns: u64) -> String {
         store.finish(now_ns);
         Report::of(store, InputSection::default(), None).to_json()
+    }
+
+    fn player(play: &Arc<Play>, played: &Arc<FairMutex<Store>>, intake: Intake) -> Player {
+        Player {
+            replay: Replay::new(Arc::clone(play), intake),
+            shared: Arc::new(Shared::new(Arc::clone(played), Vitals::default())),
+            name: "run".into(),
+            doing: "replaying".into(),
+            problems: 0,
+        }
     }
 
     #[test]
@@ -154,13 +150,7 @@ mod tests {
             let (intake, outlet) = channel(Bounds::default());
             let clock = Arc::clone(&play);
             let writer = pipeline::start(outlet, Arc::clone(&played), Arc::new(move || clock.now_ns()), || {}).unwrap();
-            let player = Player {
-                replay: Replay::new(Arc::clone(&play), intake),
-                shared: Arc::new(Shared::new(Arc::clone(&played), Vitals::default())),
-                name: "run".into(),
-                doing: "replaying".into(),
-                problems: 0,
-            };
+            let player = player(&play, &played, intake);
             play_all(std::slice::from_ref(&path), player);
             writer.join().unwrap();
             let mut played = played.lock();
@@ -177,13 +167,7 @@ mod tests {
         let (intake, outlet) = channel(Bounds::default());
         let clock = Arc::clone(&play);
         let writer = pipeline::start(outlet, Arc::clone(&played), Arc::new(move || clock.now_ns()), || {}).unwrap();
-        let player = Player {
-            replay: Replay::new(Arc::clone(&play), intake),
-            shared: Arc::new(Shared::new(Arc::clone(&played), Vitals::default())),
-            name: "run".into(),
-            doing: "replaying".into(),
-            problems: 0,
-        };
+        let player = player(&play, &played, intake);
         play_all(&[file], player);
         writer.join().unwrap();
         let mut played = played.lock();

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use super::files::TOLD;
 use super::{now_ns, say};
 use crate::pipeline::take_in;
 use crate::report::InputSection;
@@ -13,8 +14,6 @@ use crate::store::Store;
 use crate::tui::Shared;
 use crate::view::header::{Done, Loading};
 
-/// Problems that are told in words; further ones are counted.
-const TOLD: usize = 100;
 /// How often a terminal is told how far reading has come.
 const SAY_AGAIN: Duration = Duration::from_secs(2);
 /// After how many bytes taken in the store is brought up to date.

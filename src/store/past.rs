@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use super::read::spans_of;
+use super::read::{spans_of, view};
 use super::rows::Row;
 use super::settle::{MOST_READ, count};
 use super::{Map, Request, Standing, Store};
@@ -158,12 +158,9 @@ impl Store {
         let key = self.resolve(key)?;
         let request = self.requests.get(&key)?;
         let until_ns = past.until_ns();
-        Some(RequestView {
-            key,
-            facts: &request.facts,
-            spans: spans_of(&self.tables, &self.traces, key, request, usize::MAX, until_ns),
-            records: request.records.iter().filter(|record| written_ns(record) <= until_ns).collect(),
-        })
+        let mut view = view(&self.tables, &self.traces, key, request, &request.facts, usize::MAX, until_ns);
+        view.records.retain(|record| written_ns(record) <= until_ns);
+        Some(view)
     }
 
     /// The facts of what was known of a request by a moment.
@@ -179,7 +176,7 @@ impl Store {
             records: &records,
             told: &told,
             lost: at_ns.saturating_sub(last_ns) >= self.limits.lost_after_ns,
-            marks: self.marks_of(key, request),
+            marks: self.marks_of(request, self.spans_in(key, request)),
         })
     }
 }

@@ -33,11 +33,12 @@ impl Store {
     }
 
     fn settle_request(&mut self, key: RequestKey, now_ns: u64) {
-        let Some(marks) = self.requests.get(&key).map(|request| self.marks_of(key, request)) else { return };
+        let Some(request) = self.requests.get(&key) else { return };
+        let spans = self.spans_in(key, request);
+        let marks = self.marks_of(request, spans);
         let Some(request) = self.requests.get_mut(&key) else { return };
         request.dirty = false;
         let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
-        let spans: usize = request.traces.iter().map(|slot| self.traces[slot].count_of(key)).sum();
         let nothing_told = Told::default();
         let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, u64::MAX);
         let mut facts = assemble(&Input {
@@ -86,9 +87,13 @@ impl Store {
         self.plan_checks(key, now_ns);
     }
 
-    /// The marks that only the store can know.
-    pub(super) fn marks_of(&self, key: RequestKey, request: &Request) -> Marks {
-        let spans: usize = request.traces.iter().map(|slot| self.traces[slot].count_of(key)).sum();
+    /// How many spans of a request are held.
+    pub(super) fn spans_in(&self, key: RequestKey, request: &Request) -> usize {
+        request.traces.iter().map(|slot| self.traces[slot].count_of(key)).sum()
+    }
+
+    /// The marks that only the store can know of a request with so many spans.
+    pub(super) fn marks_of(&self, request: &Request, spans: usize) -> Marks {
         let mut marks = Marks::default();
         for (set, mark) in [
             (spans > MOST_READ, Marks::CUT_SHORT),
