@@ -26,7 +26,6 @@ mod traces;
 mod work;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use compact_str::CompactString;
 use hashbrown::{HashMap, HashSet};
@@ -37,20 +36,23 @@ use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
+use crate::lifecycle::ids::Rid;
 use crate::lifecycle::request::RequestKey;
 pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
 use interner::Interner;
 pub use lens::{Lens, is_within, time_of};
 pub use past::Past;
 use slots::Slots;
+use smallvec::SmallVec;
 use trace::Trace;
 use traces::Traces;
 
 /// A map with a fast hash that outsiders cannot predict.
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// A request id. Several places name the same request; they share its bytes.
-type Rid = Arc<str>;
+/// The requests with one id: nearly always a single one.
+type Twins = SmallVec<[RequestKey; 2]>;
+
 /// Likewise a set.
 type Set<K> = HashSet<K, foldhash::fast::RandomState>;
 
@@ -220,7 +222,7 @@ pub struct Store {
     doomed: Vec<Trace>,
     requests: BTreeMap<RequestKey, Box<Request>>,
     next_key: u64,
-    by_rid: Map<Rid, Vec<RequestKey>>,
+    by_rid: Map<Rid, Twins>,
     aliases: Map<RequestKey, RequestKey>,
     dirty_traces: Vec<u32>,
     dirty_requests: Vec<RequestKey>,

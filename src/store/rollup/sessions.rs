@@ -6,14 +6,14 @@ use compact_str::CompactString;
 
 use super::{Sign, Tally};
 use crate::lifecycle::facts::{Facts, Leg, State};
-use crate::lifecycle::ids::Worker;
+use crate::lifecycle::ids::{Rid, Worker};
 
 /// Every session that a request names. The producer's stand-in for a session (the request's own id) is none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sessions {
-    by_id: BTreeMap<CompactString, Session>,
+    by_id: BTreeMap<Rid, Session>,
     /// By their newest turn.
-    newest: BTreeSet<(u64, CompactString)>,
+    newest: BTreeSet<(u64, Rid)>,
     /// Affinity over all of them.
     pub affinity: Affinity,
     /// Turns of all of them.
@@ -43,7 +43,7 @@ pub struct Session {
 }
 
 /// A turn: when it began, its request, and the worker that read its prompt.
-type Turn = (u64, CompactString, Option<Worker>);
+type Turn = (u64, Rid, Option<Worker>);
 
 /// How often a turn went to the worker of the turn before, where both are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl Sessions {
     }
 
     /// Sessions, the one with the newest turn first.
-    pub fn newest(&self) -> impl Iterator<Item = (&CompactString, &Session)> {
+    pub fn newest(&self) -> impl Iterator<Item = (&Rid, &Session)> {
         self.newest.iter().rev().filter_map(|(_, id)| self.by_id.get_key_value(id))
     }
 
