@@ -306,7 +306,8 @@ impl Store {
     /// Bytes held, over everything kept.
     pub fn memory(&self) -> usize {
         let tables = self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory();
-        self.accounted + tables + self.memory.size() + self.checked.memory()
+        let sessions = self.lens.rollup().sessions.memory();
+        self.accounted + tables + self.memory.size() + self.checked.memory() + sessions
     }
 
     /// The limits it was made with.

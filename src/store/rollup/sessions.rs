@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use compact_str::CompactString;
 
 use super::{Sign, Tally};
+use crate::lifecycle::account::chunk_of;
 use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::ids::{Rid, Worker};
 
@@ -124,6 +125,16 @@ impl Sessions {
         } else {
             self.newest.insert((is_newest, facts.session_id.clone()));
         }
+    }
+
+    /// The bytes of the sessions themselves, about; their turns are counted with their requests. Nearly every map of a
+    /// session is one leaf of eleven places, few of them taken.
+    pub fn memory(&self) -> usize {
+        const LEAF: usize = 11;
+        const SESSION: usize = chunk_of::<(CompactString, u64)>(LEAF)
+            + chunk_of::<(Turn, u64)>(LEAF)
+            + (size_of::<(Rid, Session)>() + size_of::<(u64, Rid)>()) * 3 / 2;
+        self.by_id.len() * SESSION
     }
 
     /// How many there are.
