@@ -49,6 +49,10 @@ impl Sink for Fed {
         panic!("{problem}");
     }
 
+    fn left_out(&mut self, problem: Problem) {
+        panic!("{problem}");
+    }
+
     fn progress(&mut self, _: Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }

@@ -25,6 +25,9 @@ impl Sink for Straight {
     fn problem(&mut self, problem: Problem) {
         panic!("{problem}");
     }
+    fn left_out(&mut self, problem: Problem) {
+        panic!("{problem}");
+    }
     fn progress(&mut self, _: Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
