@@ -80,10 +80,11 @@ fn known(text: &[u8]) -> Option<Known> {
 pub(super) struct Texts {
     traces: Joined,
     logs: Joined,
+    metrics: Joined,
     records: Vec<Record>,
     /// The line being read.
     line: u64,
-    /// What was refused or counted in traces, logs and metrics.
+    /// What was refused or counted in them on the way.
     tally: Tally,
     /// Payloads that are whole: of recordings, whose requests stay apart because each has its own time.
     ready: Vec<Ready>,
@@ -152,7 +153,7 @@ impl Texts {
             } else {
                 document = self.line(file, line, bytes, whole, is_first, reading);
             }
-            let joined = self.traces.bytes.len() + self.logs.bytes.len();
+            let joined = self.traces.bytes.len() + self.logs.bytes.len() + self.metrics.bytes.len();
             let apart = reading.limits.joined == 0 && joined + self.records.len() > 0;
             let full = joined >= reading.limits.joined.max(1) || self.records.len() >= RECORDS;
             if full || apart || !self.ready.is_empty() {
@@ -341,21 +342,16 @@ impl Texts {
         if let Some(arrived_ns) = json::arrived(text) {
             let mut out = Vec::with_capacity(text.len() / 2);
             let tally = json::transcode(shape, text, &mut out)?;
-            if out.is_empty() {
-                add(&mut self.tally, tally);
-                return Ok(());
-            }
             self.seal();
             let ends = vec![(self.line, out.len())];
             let payload = Payload { tally, arrived_ns: Some(arrived_ns), ..Payload::otlp(shape.signal(), out) };
             self.ready.push(Ready { payload, ends });
             return Ok(());
         }
-        let mut none = Joined::default();
         let out = match shape.signal() {
             Signal::Traces => &mut self.traces,
             Signal::Logs => &mut self.logs,
-            Signal::Metrics => &mut none,
+            Signal::Metrics => &mut self.metrics,
         };
         let tally = json::transcode(shape, text, &mut out.bytes)?;
         out.ends.push((self.line, out.bytes.len()));
@@ -365,7 +361,9 @@ impl Texts {
 
     /// Makes payloads of what has been joined.
     fn seal(&mut self) {
-        for (signal, joined) in [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs)] {
+        let all =
+            [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs), (Signal::Metrics, &mut self.metrics)];
+        for (signal, joined) in all {
             let Joined { bytes, ends } = std::mem::take(joined);
             if !bytes.is_empty() {
                 let tally = std::mem::take(&mut self.tally);
@@ -417,7 +415,6 @@ fn of_records(records: Vec<Record>, tally: Tally) -> Ready {
 fn add(tally: &mut Tally, more: Tally) {
     tally.refused_spans += more.refused_spans;
     tally.refusal = tally.refusal.take().or(more.refusal);
-    tally.metric_points += more.metric_points;
     tally.bad_texts += more.bad_texts;
     tally.snake_case += more.snake_case;
 }

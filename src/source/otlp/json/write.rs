@@ -138,7 +138,7 @@ fn object<'de, A: MapAccess<'de>>(
         writer.tally.snake_case += u64::from(is_snake);
         writer.repeated |= seen & 1 << field.number != 0;
         let before = writer.out.len();
-        map.next_value_seed(Value { writer, field })?;
+        map.next_value_seed(Value { writer, field, kind: &field.kind })?;
         seen |= 1 << field.number;
         if message.form == Form::KeyValue && field.number == 1 && seen != KEY {
             // The value came first.
@@ -251,6 +251,8 @@ fn nested<'de, A: MapAccess<'de>>(
 struct Value<'w, 'o> {
     writer: &'w mut Writer<'o>,
     field: &'static Field,
+    /// The field's, or of the elements of its list.
+    kind: &'static Kind,
 }
 
 impl<'de> DeserializeSeed<'de> for Value<'_, '_> {
@@ -264,7 +266,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_, '_> {
 impl Value<'_, '_> {
     /// Something of the wrong kind: it costs the span where it is one of its ids, otherwise the request.
     fn wrong<E: Error>(self, found: Unexpected<'_>) -> Result<(), E> {
-        match self.field.kind {
+        match *self.kind {
             Kind::Id(_) => {
                 self.refuse(&found.to_string());
                 Ok(())
@@ -275,7 +277,7 @@ impl Value<'_, '_> {
     }
 
     fn refuse(self, found: &str) {
-        let Kind::Id(bytes) = self.field.kind else { return };
+        let Kind::Id(bytes) = *self.kind else { return };
         let found: String = found.chars().take(48).collect();
         let reason = format!("{}: expected {} hex digits, found {found}", self.field.camel, 2 * bytes);
         self.writer.refused.get_or_insert(reason);
@@ -304,13 +306,19 @@ impl Value<'_, '_> {
     /// A whole number from −2^63 to 2^64 − 1.
     fn whole<E: Error>(self, number: i128) -> Result<(), E> {
         let tag = self.field.number;
-        match self.field.kind {
+        match *self.kind {
             Kind::Fixed64 if number >= 0 => put_fixed64(self.writer.out, tag, number as u64),
             Kind::Fixed32 if u32::try_from(number).is_ok() => {
                 put_varint(self.writer.out, u64::from(tag << 3 | 5));
                 self.writer.out.extend_from_slice(&(number as u32).to_le_bytes());
             }
             Kind::Uint32 if u32::try_from(number).is_ok() => put_number(self.writer.out, tag, number as u64),
+            Kind::Uint64 if number >= 0 => put_number(self.writer.out, tag, number as u64),
+            Kind::Sint32 if i32::try_from(number).is_ok() => {
+                let number = number as i32;
+                put_number(self.writer.out, tag, u64::from((number << 1 ^ number >> 31) as u32));
+            }
+            Kind::SFixed64 => put_fixed64(self.writer.out, tag, number as u64),
             // Ids above 2^63 keep their bits (see `packed::Value::as_u64`).
             Kind::Int64 | Kind::Enum(_) => put_number(self.writer.out, tag, number as u64),
             Kind::Double => put_fixed64(self.writer.out, tag, (number as f64).to_bits()),
@@ -326,7 +334,7 @@ impl Value<'_, '_> {
     }
 
     fn float<E: Error>(self, number: f64) -> Result<(), E> {
-        match self.field.kind {
+        match *self.kind {
             Kind::Double => put_fixed64(self.writer.out, self.field.number, number.to_bits()),
             // 1.76e18 is a whole number.
             _ if number.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(64)).contains(&number) => {
@@ -342,18 +350,19 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.field.kind {
+        let what = match *self.kind {
             Kind::Text => "text",
             Kind::Bytes => "bytes in base64",
             Kind::Bool => "true or false",
             Kind::Id(_) | Kind::Pointer(_) => "hex digits",
-            Kind::Fixed64 => "an unsigned 64-bit number or its decimal digits as text",
-            Kind::Int64 => "a 64-bit number or its decimal digits as text",
+            Kind::Fixed64 | Kind::Uint64 => "an unsigned 64-bit number or its decimal digits as text",
+            Kind::Sint32 => "a signed 32-bit number",
+            Kind::Int64 | Kind::SFixed64 => "a 64-bit number or its decimal digits as text",
             Kind::Fixed32 | Kind::Uint32 => "an unsigned 32-bit number",
             Kind::Double => "a number",
             Kind::Enum(_) => "a number or one of its names",
             Kind::One(_) => "an object",
-            Kind::Many(_) | Kind::Points => "a list",
+            Kind::Many(_) | Kind::List(_) => "a list",
         };
         write!(f, "{what} in {}", self.field.camel)
     }
@@ -364,7 +373,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        match self.field.kind {
+        match *self.kind {
             Kind::Bool => put_number(self.writer.out, self.field.number, u64::from(value)),
             _ => return self.wrong(Unexpected::Bool(value)),
         }
@@ -385,10 +394,17 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         let number = self.field.number;
-        match self.field.kind {
+        match *self.kind {
             Kind::Text => put_bytes(self.writer.out, number, text.as_bytes()),
             Kind::Id(bytes) | Kind::Pointer(bytes) => self.id(text, bytes),
-            Kind::Fixed64 | Kind::Fixed32 | Kind::Uint32 | Kind::Int64 | Kind::Double => {
+            Kind::Fixed64
+            | Kind::SFixed64
+            | Kind::Fixed32
+            | Kind::Uint32
+            | Kind::Uint64
+            | Kind::Sint32
+            | Kind::Int64
+            | Kind::Double => {
                 let digits = text.trim();
                 if digits.is_empty() {
                     return Ok(());
@@ -421,7 +437,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        if let Kind::One(message) = self.field.kind {
+        if let Kind::One(message) = *self.kind {
             return nested(self.writer, self.field.number, message, map);
         }
         self.wrong(Unexpected::Map)?;
@@ -430,16 +446,32 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let Self { writer, field } = self;
-        match field.kind {
+        let Self { writer, field, kind } = self;
+        match *kind {
             Kind::Many(message) => while list.next_element_seed(Nested { writer, field, message })?.is_some() {},
-            Kind::Points => {
-                while list.next_element::<IgnoredAny>()?.is_some() {
-                    writer.tally.metric_points += 1;
+            Kind::List(kind) if kind.wire() == 2 => {
+                while list.next_element_seed(Value { writer, field, kind })?.is_some() {}
+            }
+            Kind::List(kind) => {
+                let start = writer.open(field.number, Form::Plain);
+                loop {
+                    let before = writer.out.len();
+                    if list.next_element_seed(Value { writer, field, kind })?.is_none() {
+                        break;
+                    }
+                    if writer.out.len() == before {
+                        // What is not there is zero: the others keep their places.
+                        let zero = if kind.wire() == 1 { 8 } else { 1 };
+                        writer.out.resize(before + zero, 0);
+                    } else {
+                        // A field of its own without its tag, which is one byte in every table that has lists.
+                        writer.out.remove(before);
+                    }
                 }
+                writer.close(start, Form::Plain);
             }
             _ => {
-                Value { writer, field }.wrong(Unexpected::Seq)?;
+                Value { writer, field, kind }.wrong(Unexpected::Seq)?;
                 while list.next_element::<IgnoredAny>()?.is_some() {}
             }
         }
