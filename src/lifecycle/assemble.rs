@@ -6,8 +6,8 @@ use compact_str::CompactString;
 
 use super::body::Unread;
 use super::catalogue::Field;
-use super::ids::Rid;
 use super::facts::{Facts, Marks, Preprocessing, State, Stream};
+use super::ids::Rid;
 use super::legs;
 use super::packed::Value;
 use super::record::{Record, RecordBody};

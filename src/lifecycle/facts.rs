@@ -351,7 +351,8 @@ impl Facts {
         let long = |text: &CompactString| if text.is_heap_allocated() { chunk(text.capacity()) } else { 0 };
         let own = [&self.model, &self.outcome_word, &self.endpoint];
         // The request id's own bytes are the store's; ids that are the same share them.
-        let of_id = |id: &Rid| if id.is_empty() || Rid::ptr_eq(id, &self.request_id) { 0 } else { chunk(16 + id.len()) };
+        let of_id =
+            |id: &Rid| if id.is_empty() || Rid::ptr_eq(id, &self.request_id) { 0 } else { chunk(16 + id.len()) };
         let stages = self.stream.iter().map(|stream| long(&stream.outcome)).chain(
             self.preprocessing
                 .iter()

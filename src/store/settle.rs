@@ -151,11 +151,7 @@ const PLACES: usize = 2 * size_of::<(RequestKey, Box<Request>)>() + 3 * size_of:
 
 /// The bytes of a request beside its traces: itself, its place in the maps, its id, its facts and records.
 fn size_of_request(request: &Request) -> usize {
-    let id = if request.rid.is_empty() {
-        0
-    } else {
-        chunk(16 + request.rid.len()) + entry::<(Rid, Twins)>()
-    };
+    let id = if request.rid.is_empty() { 0 } else { chunk(16 + request.rid.len()) + entry::<(Rid, Twins)>() };
     let told = request.told.as_ref().map_or(0, |_| chunk_of::<Told>(1));
     let aliases = request.aliases.len() * entry::<(RequestKey, RequestKey)>();
     chunk_of::<Request>(1)
