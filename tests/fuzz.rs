@@ -120,6 +120,11 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
             "authorization: Bearer x",
             "0123456789abcdef-token\n",
         ]),
+        "config" => texts(&[
+            &reqtop::settings::default_file().replace("\n#", "\n"),
+            "theme = \"nord\"\nmax-memory = \"2GiB\"\n[keys]\npause = [\"F9\", \"Space\"]\n[keys.panes]\nquit = []\n",
+        ]),
+        "print" => corpus("wire"),
         other => panic!("no corpus for {other}"),
     }
 }
@@ -184,4 +189,4 @@ macro_rules! attacks {
         }
     };
 }
-attacks!(wire, json, record, packed, filter, theme, key, file, load, settings);
+attacks!(wire, json, record, packed, filter, theme, key, file, load, settings, config, print);

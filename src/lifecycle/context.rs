@@ -6,11 +6,11 @@
 use super::packed::{self, Value};
 
 /// A kept resource.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Resource<'a>(pub &'a [u8]);
 
 /// A kept instrumentation scope.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Scope<'a>(pub &'a [u8]);
 
 /// Writes the kept form of a resource (`texts`: schema url) or scope (`texts`: name, version, schema url).

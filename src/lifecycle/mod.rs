@@ -20,3 +20,4 @@ pub mod request;
 pub mod stage;
 pub mod text;
 mod told;
+pub(crate) mod work;

@@ -2,6 +2,7 @@
 
 use compact_str::CompactString;
 
+use super::account::chunk;
 use super::batch::{Sign, SignKind};
 
 /// What a frontend's logs have told of a request.
@@ -22,29 +23,44 @@ pub struct Told {
 impl Told {
     /// Takes in one log.
     pub fn hear(&mut self, sign: &Sign) {
-        let moment = match sign.kind {
-            SignKind::Received => &mut self.received_ns,
-            SignKind::Completed { .. } => &mut self.completed_ns,
+        let (received_ns, completed_ns) = match sign.kind {
+            SignKind::Received => (Some(sign.time_ns), None),
+            SignKind::Completed { .. } => (None, Some(sign.time_ns)),
         };
-        *moment = Some(moment.map_or(sign.time_ns, |known| known.min(sign.time_ns)));
         self.merge(Self {
+            received_ns,
+            completed_ns,
             model: sign.model.clone(),
             endpoint: sign.endpoint.clone(),
             streaming: sign.streaming,
-            ..Self::default()
         });
     }
 
-    /// Takes over what the other knows and this does not.
+    /// Takes over what the other knows and this does not. Where they disagree, the earlier moment and the lesser word hold:
+    /// the same in whatever order it is told.
     pub fn merge(&mut self, other: Self) {
-        self.received_ns = self.received_ns.or(other.received_ns);
-        self.completed_ns = self.completed_ns.or(other.completed_ns);
-        self.streaming = self.streaming.or(other.streaming);
+        self.received_ns = lesser(self.received_ns, other.received_ns);
+        self.completed_ns = lesser(self.completed_ns, other.completed_ns);
+        self.streaming = lesser(self.streaming, other.streaming);
         for (mine, others) in [(&mut self.model, other.model), (&mut self.endpoint, other.endpoint)] {
-            if mine.is_empty() {
+            if !others.is_empty() && (mine.is_empty() || others < *mine) {
                 *mine = others;
             }
         }
+    }
+
+    /// When it was told of first.
+    pub fn first_ns(&self) -> Option<u64> {
+        lesser(self.received_ns, self.completed_ns)
+    }
+
+    /// The bytes it takes in memory beside its own size.
+    pub fn heap_size(&self) -> usize {
+        [&self.model, &self.endpoint]
+            .into_iter()
+            .filter(|text| text.is_heap_allocated())
+            .map(|text| chunk(text.capacity()))
+            .sum()
     }
 
     /// What was told by a moment, nanoseconds since the epoch.
@@ -62,4 +78,8 @@ impl Told {
     pub fn any(&self) -> bool {
         self.received_ns.is_some() || self.completed_ns.is_some()
     }
+}
+
+fn lesser<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    one.into_iter().chain(other).min()
 }

@@ -8,6 +8,7 @@ use clap::{Arg, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::lifecycle::text;
 use crate::query::meant;
 use crate::tui::action::{ACTIONS, Action, Place};
 use crate::tui::keymap::{Choice, Keymap};
@@ -88,6 +89,8 @@ pub fn parse(text: &str, command: &Command, options: &[&Arg]) -> Result<File, Ve
         Ok(keys) => reader.file.keys = keys,
         Err(wrong) => reader.wrong.extend(wrong),
     }
+    // They repeat words of the file, which may come from anywhere.
+    reader.wrong.iter_mut().for_each(|(_, what)| *what = text::scrub(what.as_bytes()).into_owned());
     reader.wrong.sort();
     reader.wrong.dedup();
     reader.file.values.sort_by_key(|value| value.line);

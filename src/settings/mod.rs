@@ -32,6 +32,15 @@ use crate::view::window::Window;
 
 pub use resolve::{Refusal, default_file, resolve, usual_file};
 
+/// Whether a settings file with this text would be understood.
+///
+/// # Errors
+/// Every mistake with its line.
+pub fn understood(text: &str) -> Result<(), Vec<(usize, String)>> {
+    let command = cli::command();
+    file::parse(text, &command, &resolve::file_options(&command)).map(drop)
+}
+
 /// Where to listen, and to whom. `now` is the time since the Unix epoch, to tell an expired certificate.
 ///
 /// # Errors

@@ -6,6 +6,7 @@
 
 use super::trace::{Group, MOST_GROUPS, Trace};
 use super::{Map, Rid, Set, Store, Tables};
+use crate::lifecycle::assemble::Told;
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::ids::SpanId;
 use crate::lifecycle::packed::Value;
@@ -124,8 +125,16 @@ impl Store {
 /// The parts of a trace, its rows' group numbers set to match.
 fn parts(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
     let mut ids: Vec<&str> = Vec::new();
+    for hint in trace.hints() {
+        if !ids.contains(&&*hint.rid) {
+            ids.push(&hint.rid);
+        }
+    }
     let mut last = None;
     for row in trace.rows.iter().filter(|row| row.has_rid()) {
+        if ids.len() > 1 {
+            break;
+        }
         if last.replace(row.rid) == Some(row.rid) {
             continue;
         }
@@ -133,21 +142,23 @@ fn parts(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
             && !ids.contains(&id)
         {
             ids.push(id);
-            if ids.len() > 1 {
-                break;
-            }
         }
     }
     if ids.len() > 1 {
         return several(tables, trace);
     }
-    let hint = || if let [hint] = trace.hints() { hint.clone() } else { Rid::default() };
-    let rid = ids.first().map_or_else(hint, |id| Rid::from(*id));
+    let rid = match trace.hints() {
+        [hint] => hint.rid.clone(),
+        _ => ids.first().map_or_else(Rid::default, |id| Rid::from(*id)),
+    };
     trace.rows.iter_mut().for_each(|row| row.group = 0);
+    trace.hints_mut().iter_mut().for_each(|hint| hint.group = 0);
+    let starts = trace.rows.iter().map(|row| row.start_ns).filter(|start| *start > 0);
+    let told = trace.hints().iter().filter_map(|hint| hint.told.first_ns());
     vec![Part {
         rid,
         anchored: trace.rows.iter().any(|row| is_anchor(row.stage)),
-        start_ns: trace.rows.iter().map(|row| row.start_ns).filter(|start| *start > 0).min().unwrap_or(0),
+        start_ns: starts.min().or(told.min()).unwrap_or(0),
         ..Part::default()
     }]
 }
@@ -194,17 +205,29 @@ fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let mut by_rid: super::Map<Rid, usize> = super::Map::default();
     let mut part_of: Vec<Option<usize>> = vec![None; fragments.len()];
-    for (top, fragment) in fragments.iter().enumerate() {
-        let Some(fragment) = fragment.as_ref().filter(|fragment| !fragment.rid.is_empty()) else { continue };
-        let at = *by_rid.entry(fragment.rid.clone()).or_insert_with(|| {
+    let mut part_for = |parts: &mut Vec<Part>, rid: &Rid| {
+        *by_rid.entry(rid.clone()).or_insert_with(|| {
             if parts.len() < MOST_GROUPS {
-                parts.push(Part { rid: fragment.rid.clone(), start_ns: u64::MAX, ..Part::default() });
+                parts.push(Part { rid: rid.clone(), start_ns: u64::MAX, ..Part::default() });
             }
             parts.len() - 1
-        });
+        })
+    };
+    for (top, fragment) in fragments.iter().enumerate() {
+        let Some(fragment) = fragment.as_ref().filter(|fragment| !fragment.rid.is_empty()) else { continue };
+        let at = part_for(&mut parts, &fragment.rid);
         part_of[top] = Some(at);
         parts[at].anchored |= fragment.anchored;
         parts[at].start_ns = parts[at].start_ns.min(fragment.start_ns);
+    }
+    for hint in trace.hints_mut() {
+        let at = part_for(&mut parts, &hint.rid);
+        hint.group = at as u16;
+        let Told { received_ns, completed_ns, .. } = hint.told;
+        parts[at].sum = parts[at].sum.wrapping_add(scattered(received_ns.unwrap_or(0) ^ !completed_ns.unwrap_or(0)));
+        if parts[at].start_ns == u64::MAX {
+            parts[at].start_ns = hint.told.first_ns().unwrap_or(u64::MAX);
+        }
     }
     let first = (0..parts.len()).min_by_key(|at| (!parts[*at].anchored, parts[*at].start_ns)).unwrap_or(0);
     for (at, row) in trace.rows.iter_mut().enumerate() {
@@ -221,7 +244,10 @@ fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
 
 /// A number for a row that sums up well with those of others.
 fn mixed(id: SpanId, linked: bool) -> u64 {
-    let number = u64::from_le_bytes(id.0) ^ u64::from(linked);
+    scattered(u64::from_le_bytes(id.0) ^ u64::from(linked))
+}
+
+fn scattered(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
 }

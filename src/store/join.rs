@@ -6,11 +6,13 @@
 use super::group::Part;
 use super::slots::Slots;
 use super::trace::Group;
-use super::{Map, Request, Rid, Set, Store, Twins, work};
-use crate::lifecycle::batch::{Sign, SignKind};
+use super::{Map, Request, Rid, Set, Store, Twins};
+use crate::lifecycle::assemble::Told;
+use crate::lifecycle::batch::Sign;
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::record::{Record, RecordBody};
 use crate::lifecycle::request::RequestKey;
+use crate::lifecycle::work;
 
 /// Records carry milliseconds; a request that began within this after one may still be its own.
 const SLACK_NS: u64 = 2_000_000;
@@ -27,6 +29,8 @@ const MOST_RECORDS: usize = 1024;
 
 /// The most event types counted by name.
 const MOST_TYPES: usize = 64;
+/// What further ones are counted as.
+const OTHER: &str = "other";
 
 impl Store {
     /// The request that a part of a trace belongs to, made when there is none. `old` are the trace's groups so far by
@@ -77,15 +81,16 @@ impl Store {
             };
         }
         let own = kept.filter(|key| !anchored.contains(key));
-        match (own, loose.iter().copied().find(|key| Some(*key) != own)) {
+        let key = match (own, loose.iter().copied().find(|key| Some(*key) != own)) {
             (Some(own), Some(other)) => self.absorb(other, own),
             (Some(key), None) | (None, Some(key)) => key,
-            (None, None) => {
-                let key = self.new_request(part.rid.clone(), now_ns);
-                self.reconsider(key, part);
-                key
-            }
+            (None, None) => self.new_request(part.rid.clone(), now_ns),
+        };
+        let known = old.get(&*part.rid).is_some_and(|group| group.anchored && group.start_ns == part.start_ns);
+        if !known || own != Some(key) {
+            self.reconsider(key, part);
         }
+        key
     }
 
     /// Whether a request has more than the rows of one trace.
@@ -120,7 +125,7 @@ impl Store {
         let request = Request {
             rid,
             traces: Slots::default(),
-            records: Vec::new(),
+            records: super::records::Records::default(),
             told: None,
             facts: Facts::default(),
             asked: super::check::Asked::default(),
@@ -176,17 +181,32 @@ impl Store {
         for slot in gone.traces.iter() {
             self.traces[slot].rename_groups(from, into);
         }
+        let mut duplicates = Vec::new();
         if let Some(request) = self.requests.get_mut(&into) {
             request.traces.append(&gone.traces);
             request.inferred |= request.traces.len() > 1;
-            request.records.append(&mut gone.records);
+            duplicates = request.records.merge(std::mem::take(&mut gone.records).into_vec());
             match (&mut request.told, gone.told.take()) {
                 (Some(told), Some(other)) => told.merge(*other),
                 (told, other) => *told = told.take().or(other),
             }
         }
+        self.recount_duplicates(duplicates);
         self.touch_request(into);
         into
+    }
+
+    /// Counts records as duplicates that turned out to be some when their requests became one.
+    fn recount_duplicates(&mut self, records: Vec<Record>) {
+        for record in records {
+            let types = &mut self.counts.records_by_type;
+            let name = if types.contains_key(&record.event_type) { record.event_type.as_str() } else { OTHER };
+            if let Some(count) = types.get_mut(name) {
+                *count -= 1;
+            }
+            types.retain(|_, count| *count > 0);
+            self.counts.records_duplicate += 1;
+        }
     }
 
     /// Lets a request go without eviction: it was joined into `heir`, or nothing of it is left.
@@ -221,19 +241,17 @@ impl Store {
         Some(gone)
     }
 
-    /// Another request with the id of this part appeared: fragments and records of the others that are nearer to it move.
+    /// Another request with the id of this part has begun: fragments and records of the others that are nearer to it move.
     fn reconsider(&mut self, new: RequestKey, part: &Part) {
         let keys = self.by_rid.get(&part.rid).cloned().unwrap_or_default();
         for key in keys.into_iter().filter(|key| *key != new) {
-            let begun = self.anchor_start(key, None);
+            let Some(begun) = self.anchor_start(key, None) else { continue };
             // As `nearest` has it: the one that began last before, else the first to begin.
-            let is_nearer = |time_ns: u64| {
-                part.start_ns <= time_ns.saturating_add(SLACK_NS) || begun.is_none_or(|begun| part.start_ns < begun)
-            };
+            let is_nearer = |time_ns: u64| part.start_ns <= time_ns.saturating_add(SLACK_NS) || part.start_ns < begun;
             let Some(request) = self.requests.get_mut(&key) else { continue };
-            let before = self.moved_records.len();
-            self.moved_records.extend(request.records.extract_if(.., |record| is_nearer(time_of(record))));
-            let moved = self.moved_records.len() > before;
+            let moving = request.records.extract(|record| is_nearer(time_of(record)));
+            let moved = !moving.is_empty();
+            self.moved_records.extend(moving.into_iter().map(|record| (key, record)));
             for at in 0..request.traces.len() {
                 let Some(slot) = self.requests.get(&key).and_then(|request| request.traces.get(at)) else { break };
                 work::step();
@@ -250,14 +268,19 @@ impl Store {
 
     /// Gives records that [`Store::reconsider`] took back to the requests they are nearest to.
     pub(super) fn place_moved_records(&mut self, now_ns: u64) {
-        for record in std::mem::take(&mut self.moved_records) {
+        let mut placed: Map<(RequestKey, RequestKey), Vec<Record>> = Map::default();
+        for (from, record) in std::mem::take(&mut self.moved_records) {
             // Its request may go by another id since its root has come; the record then stands for itself.
             let key = match self.request_of(&record) {
                 Some(key) => key,
                 None => self.new_request(record.request_id.as_str().into(), now_ns),
             };
+            placed.entry((from, key)).or_default().push(record);
+        }
+        for ((_, key), records) in placed {
             if let Some(request) = self.requests.get_mut(&key) {
-                request.records.push(record);
+                let duplicates = request.records.merge(records);
+                self.recount_duplicates(duplicates);
                 self.touch_request(key);
             }
         }
@@ -291,11 +314,11 @@ impl Store {
             None => self.new_request(record.request_id.as_str().into(), now_ns),
         };
         let Some(request) = self.requests.get_mut(&key) else { return };
-        if request.records.iter().filter(|other| other.raw == record.raw).count() >= times {
+        if request.records.count(record) >= times {
             self.counts.records_duplicate += 1;
             return;
         }
-        request.records.push(record.clone());
+        request.records.insert(record.clone());
         request.news_ns = now_ns;
         self.count_record(record);
         self.touch_request(key);
@@ -304,46 +327,37 @@ impl Store {
     fn count_record(&mut self, record: &Record) {
         let types = &mut self.counts.records_by_type;
         let known = types.contains_key(&record.event_type) || types.len() < MOST_TYPES;
-        *types.entry(if known { record.event_type.clone() } else { "other".into() }).or_default() += 1;
+        *types.entry(if known { record.event_type.clone() } else { OTHER.into() }).or_default() += 1;
     }
 
-    /// Takes in what a frontend's log tells.
+    /// Takes in what a frontend's log tells: of the trace it names, whose requests it then goes with; without one, of the
+    /// request with its id that began last before it.
     pub(super) fn take_sign(&mut self, sign: &Sign, now_ns: u64) {
         self.counts.signs += 1;
-        let slot = sign.trace.map(|trace| self.traces.slot(trace));
-        let known = self.by_rid.get(sign.request_id.as_str()).and_then(|keys| match slot {
-            // The request of this very trace, if the trace is known to hold it.
-            Some(slot) => {
-                keys.iter().copied().find(|key| self.requests.get(key).is_some_and(|request| request.traces.has(slot)))
-            }
-            None => self.nearest(keys, sign.time_ns),
-        });
-        if let Some(slot) = slot
-            && known.is_none()
-        {
-            let trace = &mut self.traces[slot];
-            if !trace.hints().iter().any(|hint| **hint == *sign.request_id) && trace.hints().len() < 64 {
-                trace.hint(sign.request_id.as_str().into());
+        let listed = self.by_rid.get_key_value(sign.request_id.as_str());
+        let rid = listed.map_or_else(|| sign.request_id.as_str().into(), |(rid, _)| rid.clone());
+        if let Some(trace) = sign.trace {
+            let slot = self.traces.slot(trace);
+            if self.traces[slot].hear(&rid, sign) {
                 self.touch_trace(slot);
+                return;
             }
         }
-        let key = known.or_else(|| {
-            let keys = self.by_rid.get(sign.request_id.as_str())?;
-            // A completed request is not the one that is received now: two may share a public id.
-            let open = keys.iter().copied().filter(|key| {
-                self.requests.get(key).is_some_and(|request| match sign.kind {
-                    SignKind::Received => request.told.as_ref().is_none_or(|told| told.received_ns.is_none()),
-                    SignKind::Completed { .. } => request.told.as_ref().is_none_or(|told| told.completed_ns.is_none()),
-                })
-            });
-            self.nearest(&open.collect::<Vec<_>>(), sign.time_ns)
-        });
-        let key = key.unwrap_or_else(|| self.new_request(sign.request_id.as_str().into(), now_ns));
+        let known = self.by_rid.get(&rid).and_then(|keys| self.nearest(keys, sign.time_ns));
+        let key = known.unwrap_or_else(|| self.new_request(rid, now_ns));
         if let Some(request) = self.requests.get_mut(&key) {
             request.told.get_or_insert_default().hear(sign);
             request.news_ns = now_ns;
         }
         self.touch_request(key);
+    }
+
+    /// What logs have told of a request.
+    pub(super) fn told_of(&self, key: RequestKey, request: &Request) -> Told {
+        let mut told = request.told.as_deref().cloned().unwrap_or_default();
+        let of_traces = request.traces.iter().flat_map(|slot| self.traces[slot].told_of(key));
+        of_traces.for_each(|more| told.merge(more.clone()));
+        told
     }
 }
 

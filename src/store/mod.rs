@@ -15,6 +15,7 @@ mod join;
 mod lens;
 mod past;
 mod read;
+mod records;
 pub mod rollup;
 mod rows;
 mod settle;
@@ -23,7 +24,6 @@ mod slots;
 mod tests;
 mod trace;
 mod traces;
-mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -189,7 +189,8 @@ struct Request {
     rid: Rid,
     /// The traces with rows of it.
     traces: Slots,
-    records: Vec<Record>,
+    records: records::Records,
+    /// What logs told that name no trace; those of its traces are kept there.
     told: Option<Box<Told>>,
     facts: Facts,
     asked: check::Asked,
@@ -226,8 +227,8 @@ pub struct Store {
     aliases: Map<RequestKey, RequestKey>,
     dirty_traces: Vec<u32>,
     dirty_requests: Vec<RequestKey>,
-    /// Records on their way from one request to another with the same id.
-    moved_records: Vec<Record>,
+    /// Records on their way from one request to another with the same id, each with the one it comes from.
+    moved_records: Vec<(RequestKey, Record)>,
     in_flight: Set<RequestKey>,
     /// Requests in the order they ended: the first to go.
     ended: VecDeque<RequestKey>,

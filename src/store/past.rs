@@ -168,7 +168,7 @@ impl Store {
         let spans = spans_of(&self.tables, &self.traces, key, request, MOST_READ, at_ns);
         let records: Vec<Record> =
             request.records.iter().filter(|record| written_ns(record) <= at_ns).cloned().collect();
-        let told = request.told.as_deref().map(|told| told.by(at_ns)).unwrap_or_default();
+        let told = self.told_of(key, request).by(at_ns);
         let last_ns = Heard::of(&spans, &records, Some(&told)).last_ns;
         assemble(&Input {
             request_id: &request.rid,

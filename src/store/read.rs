@@ -68,7 +68,8 @@ impl Store {
 
     /// Records held, of requests and of none. Walks the store.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
-        self.requests.values().flat_map(|request| &request.records).chain(&self.moved_records).chain(&self.loose)
+        let moved = self.moved_records.iter().map(|(_, record)| record);
+        self.requests.values().flat_map(|request| request.records.iter()).chain(moved).chain(&self.loose)
     }
 
     /// Spans held by name. Walks the store.

@@ -36,20 +36,20 @@ impl Store {
         let Some(request) = self.requests.get(&key) else { return };
         let spans = self.spans_in(key, request);
         let marks = self.marks_of(request, spans);
+        let told = self.told_of(key, request);
         let Some(request) = self.requests.get_mut(&key) else { return };
         request.dirty = false;
         let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
-        let nothing_told = Told::default();
         let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, u64::MAX);
         let mut facts = assemble(&Input {
             request_id: &request.rid,
             spans: &read,
             records: &request.records,
-            told: request.told.as_deref().unwrap_or(&nothing_told),
+            told: &told,
             lost,
             marks,
         });
-        request.heard = Heard::of(&read, &request.records, request.told.as_deref());
+        request.heard = Heard::of(&read, &request.records, Some(&told));
         drop(read);
         facts.spans = spans as u32;
         let was = request.counted.then(|| std::mem::take(&mut request.facts));
@@ -152,7 +152,7 @@ const PLACES: usize = 2 * size_of::<(RequestKey, Box<Request>)>() + 3 * size_of:
 /// The bytes of a request beside its traces: itself, its place in the maps, its id, its facts and records.
 fn size_of_request(request: &Request) -> usize {
     let id = if request.rid.is_empty() { 0 } else { chunk(16 + request.rid.len()) + entry::<(Rid, Twins)>() };
-    let told = request.told.as_ref().map_or(0, |_| chunk_of::<Told>(1));
+    let told = request.told.as_ref().map_or(0, |told| chunk_of::<Told>(1) + told.heap_size());
     let aliases = request.aliases.len() * entry::<(RequestKey, RequestKey)>();
     chunk_of::<Request>(1)
         + PLACES

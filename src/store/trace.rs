@@ -2,12 +2,15 @@
 
 use hashbrown::HashMap;
 
+use super::Rid;
 use super::rows::{self, Packed, Row, Rows};
-use super::{Rid, work};
 use crate::lifecycle::account::{chunk, chunk_of, entry};
+use crate::lifecycle::assemble::Told;
+use crate::lifecycle::batch::Sign;
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Stage;
+use crate::lifecycle::work;
 
 /// From how many spans on a trace keeps an index of its span ids; below, looking at each is faster.
 const INDEXED_FROM: usize = 48;
@@ -28,6 +31,19 @@ pub struct Group {
     /// Sums up which rows it has, and whose parents are there: the same sum, the same facts.
     pub sum: u64,
 }
+
+/// What logs have told of a request in a trace.
+#[derive(Debug)]
+pub struct Hint {
+    /// The request id they name.
+    pub rid: Rid,
+    pub told: Told,
+    /// The group it belongs to.
+    pub group: u16,
+}
+
+/// The most requests of a trace that logs are heard of.
+const MOST_HINTS: usize = 64;
 
 /// The group of a row that came after its trace was grouped last.
 pub const UNGROUPED: u16 = u16::MAX;
@@ -54,9 +70,8 @@ pub struct Trace {
     groups: Vec<Group>,
     /// Which groups each request has, by key; empty while there is one group at most.
     by_key: Vec<(RequestKey, u16)>,
-    /// Request ids that logs have named for this trace before its spans did.
-    #[expect(clippy::box_collection, reason = "nearly every trace has none: a pointer instead of a list")]
-    hints: Option<Box<Vec<Rid>>>,
+    /// What logs have told of its requests; at most [`MOST_HINTS`].
+    hints: Box<[Hint]>,
     /// Waiting to be grouped.
     pub dirty: bool,
     /// Rows that were there when it was last grouped, and still are.
@@ -81,7 +96,7 @@ impl Trace {
             index: None,
             groups: Vec::new(),
             by_key: Vec::new(),
-            hints: None,
+            hints: Box::default(),
             dirty: false,
             grouped: 0,
             gone: 0,
@@ -158,14 +173,36 @@ impl Trace {
         }
     }
 
-    /// Request ids that logs have named for it before its spans did.
-    pub fn hints(&self) -> &[Rid] {
-        self.hints.as_ref().map_or(&[], |hints| hints)
+    /// What logs have told of its requests.
+    pub fn hints(&self) -> &[Hint] {
+        &self.hints
     }
 
-    /// Notes a request id that a log has named for it.
-    pub fn hint(&mut self, rid: Rid) {
-        self.hints.get_or_insert_default().push(rid);
+    /// The same, to say which groups they belong to.
+    pub fn hints_mut(&mut self) -> &mut [Hint] {
+        &mut self.hints
+    }
+
+    /// Takes in what a log tells; false when it has heard of as many requests as it may.
+    pub fn hear(&mut self, rid: &Rid, sign: &Sign) -> bool {
+        if let Some(hint) = self.hints.iter_mut().find(|hint| hint.rid == *rid) {
+            hint.told.hear(sign);
+            return true;
+        }
+        if self.hints.len() >= MOST_HINTS {
+            return false;
+        }
+        let mut hint = Hint { rid: rid.clone(), told: Told::default(), group: UNGROUPED };
+        hint.told.hear(sign);
+        let hints = std::mem::take(&mut self.hints).into_iter().chain([hint]);
+        self.hints = hints.collect();
+        true
+    }
+
+    /// What logs have told of a request.
+    pub fn told_of(&self, key: RequestKey) -> impl Iterator<Item = &Told> {
+        let of_key = move |hint: &&Hint| self.groups.get(usize::from(hint.group)).is_some_and(|group| group.key == key);
+        self.hints.iter().filter(of_key).map(|hint| &hint.told)
     }
 
     /// Its groups.
@@ -243,6 +280,10 @@ impl Trace {
     pub fn remove_request(&mut self, key: RequestKey, mut gone: impl FnMut(&Row, &[u8])) {
         self.open();
         let numbers: Vec<u16> = self.numbers_of(key).collect();
+        if self.hints.iter().any(|hint| numbers.contains(&hint.group)) {
+            let hints = std::mem::take(&mut self.hints).into_iter();
+            self.hints = hints.filter(|hint| !numbers.contains(&hint.group)).collect();
+        }
         for number in numbers {
             for at in std::mem::take(&mut self.groups[usize::from(number)].rows) {
                 let at = at as usize;
@@ -267,6 +308,7 @@ impl Trace {
         self.index = None;
         self.groups = Vec::new();
         self.by_key = Vec::new();
+        self.hints = Box::default();
     }
 
     /// Keeps the first `count` rows with their bodies.
@@ -326,8 +368,8 @@ impl Trace {
             + chunk_of::<Group>(self.groups.capacity())
             + self.groups.iter().map(|group| chunk_of::<u32>(group.rows.capacity())).sum::<usize>()
             + chunk_of::<(RequestKey, u16)>(self.by_key.capacity())
-            + self.hints.as_ref().map_or(0, |hints| 32 + chunk_of::<Rid>(hints.capacity()))
-            + self.hints().iter().map(|hint| chunk(16 + hint.len())).sum::<usize>()
+            + chunk_of::<Hint>(self.hints.len())
+            + self.hints.iter().map(|hint| chunk(16 + hint.rid.len()) + hint.told.heap_size()).sum::<usize>()
     }
 
     /// Control traffic between router and workers is no request (spec lifecycle-spans §6): whether this is all there is.

@@ -4,6 +4,7 @@
 //! Protobuf encoding). What arrived leaves again: repeated keys, unknown enum numbers, empty lists, maps and texts, raw
 //! times. Fields that hold protobuf's default are left out, as every encoder does. Owns: this form. Keeps out: files.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use base64::Engine as _;
@@ -112,17 +113,20 @@ type OfScope<'a, 'b> = (&'b SpanView<'a>, Vec<Json>);
 /// Appends one export request as a line: spans grouped by who sent them.
 pub fn line(out: &mut String, spans: &[SpanView<'_>]) {
     let mut resources: Vec<(&SpanView<'_>, Vec<OfScope<'_, '_>>)> = Vec::new();
+    // Where each resource stands, and each scope of it: a trace may have as many as spans.
+    let mut of_resource: HashMap<Resource<'_>, usize> = HashMap::new();
+    let mut of_scope: HashMap<(usize, Scope<'_>), usize> = HashMap::new();
     for span in spans {
-        let at = resources.iter().position(|(first, _)| first.resource == span.resource).unwrap_or_else(|| {
+        let resource = *of_resource.entry(span.resource).or_insert_with(|| {
             resources.push((span, Vec::new()));
             resources.len() - 1
         });
-        let scopes = &mut resources[at].1;
-        let at = scopes.iter().position(|(first, _)| first.scope == span.scope).unwrap_or_else(|| {
+        let scopes = &mut resources[resource].1;
+        let scope = *of_scope.entry((resource, span.scope)).or_insert_with(|| {
             scopes.push((span, Vec::new()));
             scopes.len() - 1
         });
-        scopes[at].1.push(self::span(span));
+        scopes[scope].1.push(self::span(span));
     }
     let resource_spans = resources.into_iter().map(|(of, scopes)| {
         let scope_spans = scopes.into_iter().map(|(of, spans)| {

@@ -13,10 +13,11 @@ use reqtop::pipeline::take_in;
 use reqtop::query::{Query, drop_last_term};
 use reqtop::report::check::{Accepted, Expectation};
 use reqtop::report::export::json_lines;
+use reqtop::settings::understood;
 use reqtop::source::file::{self, Input, Problem, Progress, Sink};
 use reqtop::source::intake::{Payload, Receipt, Refusal, Signal};
 use reqtop::source::otlp::Token;
-use reqtop::source::otlp::json::{Shape, transcode};
+use reqtop::source::otlp::json::{Shape, print as print_json, transcode};
 use reqtop::source::otlp::wire;
 use reqtop::source::remote::client;
 use reqtop::store::{Limits, Store};
@@ -29,7 +30,7 @@ use reqtop::view::filter;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 10] = [
+pub const ALL: [(&str, Target); 12] = [
     ("wire", wire),
     ("json", json),
     ("record", record),
@@ -40,6 +41,8 @@ pub const ALL: [(&str, Target); 10] = [
     ("file", file),
     ("load", load),
     ("settings", settings),
+    ("config", config),
+    ("print", print),
 ];
 
 const NOW: u64 = 1_796_003_500_000_000_000;
@@ -331,4 +334,41 @@ pub fn settings(data: &[u8]) {
     }
     let _ = client::header(&text);
     let _ = Token::new(data);
+}
+
+/// Settings files.
+pub fn config(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for (line, what) in understood(&text).err().unwrap_or_default() {
+        assert!(line <= text.matches('\n').count() + 1, "line {line}: {what}");
+        assert_clean(&what);
+    }
+}
+
+/// What is received, printed as a recording has it.
+pub fn print(data: &[u8]) {
+    for signal in [Signal::Traces, Signal::Logs] {
+        let mut received = Batch::default();
+        if wire::decode(signal, data, &mut received).is_err() {
+            continue;
+        }
+        let (mut line, mut bytes) = (b"before".to_vec(), Vec::new());
+        // A message that is not walked to its end here may be broken where nobody looks.
+        let Ok(_) = print_json(signal, data, &mut line) else {
+            assert_eq!(line, b"before");
+            continue;
+        };
+        let line = &line[6..];
+        assert!(!line.contains(&b'\n'));
+        let tally = transcode(Shape::Request(signal), line, &mut bytes).expect("our own print");
+        assert_eq!((tally.refused_spans, tally.passed_over), (received.tally.refused_spans, 0));
+        let mut again = Batch::default();
+        match wire::decode(signal, &bytes, &mut again) {
+            Ok(()) => {
+                let counts = |batch: &Batch<'_>| (batch.spans.len(), batch.records.len(), batch.signs.len());
+                assert_eq!(counts(&again), counts(&received));
+            }
+            Err(reason) => assert!(reason.contains("mostly empty"), "{reason}"),
+        }
+    }
 }

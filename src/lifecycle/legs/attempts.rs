@@ -1,5 +1,7 @@
 //! Attempts to hand a leg to a worker, from dispatch and route spans, and the workers' admissions.
 
+use std::collections::HashMap;
+
 use compact_str::CompactString;
 
 use super::{MOST, Open, attempt_of, rank};
@@ -9,6 +11,7 @@ use crate::lifecycle::facts::{Admission, Dispatch, Leg};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::request::{SpanView, Up};
 use crate::lifecycle::stage::{Origin, Phase, Stage};
+use crate::lifecycle::work;
 
 /// An attempt, with the indexes of its spans for what hangs below them.
 pub(super) struct Attempt {
@@ -29,12 +32,17 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
     };
     let dispatches = spans.iter().enumerate().filter(|(_, span)| is_dispatch(span));
     attempts.extend(dispatches.filter_map(|(at, span)| dispatch(at as u32, span)).take(MOST));
+    let mut by_span: HashMap<u32, usize> =
+        attempts.iter().enumerate().map(|(place, attempt)| (attempt.span, place)).collect();
     for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Route).take(MOST) {
         let Route { phase, number, worker, dispatch: read } = read_route(span);
-        let below = attempts.iter().position(|attempt| span.up == Up::At(attempt.span));
+        let below = match span.up {
+            Up::At(parent) => by_span.get(&parent).copied(),
+            _ => None,
+        };
         // Before 2026-10-21 the route span stood beside its dispatch.
         let beside = || {
-            attempts.iter().position(|attempt| {
+            attempts.iter().inspect(|_| work::step()).position(|attempt| {
                 attempt.route.is_none() && attempt.number == number && attempt.phase.fits_pool(phase)
             })
         };
@@ -48,6 +56,7 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
             }
             None => {
                 let dispatch = Dispatch { worker, ..read };
+                by_span.insert(at as u32, attempts.len());
                 attempts.push(Attempt { dispatch, phase, number, span: at as u32, route: Some(at as u32) });
             }
         }
@@ -152,6 +161,12 @@ fn join_route(dispatch: &mut Dispatch, read: Dispatch, worker: Option<Worker>) {
 
 /// Gives the workers' admissions to the attempts they answered.
 pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
+    let mut owners: HashMap<u32, usize> = HashMap::new();
+    for (place, open) in legs.iter().enumerate() {
+        for span in [open.span, open.route].into_iter().flatten() {
+            owners.entry(span).or_insert(place);
+        }
+    }
     for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Admission).take(MOST) {
         let mut read = Admission {
             span: span.id,
@@ -171,8 +186,7 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
         let mut top = at as u32;
         let mut steps = 0;
         let found = loop {
-            let owner = legs.iter().position(|open| open.span == Some(top) || open.route == Some(top));
-            match (owner, spans[top as usize].up) {
+            match (owners.get(&top).copied(), spans[top as usize].up) {
                 (Some(owner), _) => break Some(owner),
                 (None, Up::At(parent)) if steps < 8 => {
                     top = parent;
@@ -184,7 +198,7 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
         let by_role = || {
             let role = Phase::of(span.text(Field::Role));
             let number = attempt_of(span).unwrap_or(0);
-            legs.iter().position(|Open { leg, .. }| {
+            legs.iter().inspect(|_| work::step()).position(|Open { leg, .. }| {
                 leg.admission.is_none() && leg.dispatch.is_some() && leg.attempt == number && leg.phase.fits_pool(role)
             })
         };

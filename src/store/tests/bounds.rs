@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::checks::{Answer, CheckId, Why};
+use crate::lifecycle::work;
 use crate::store::check::CheckCounts;
-use crate::store::work;
 
 #[test]
 fn many_requests_in_one_trace_cost_what_changes() {
@@ -167,6 +167,34 @@ fn facts_that_are_cut_short_say_so_and_are_not_checked() {
     let mut late_root = request_of(1, 17_000, "step");
     late_root[1].start_ms = 50;
     assert_eq!(short(&late_root), (17_007, success, true), "a root that begins after all that is read is read still");
+}
+
+#[test]
+fn attempts_are_paired_with_what_hangs_below_them_in_steps_that_grow_with_their_number() {
+    work::taken();
+    for many in [250, 1_000] {
+        let mut store = store();
+        let mut specs = base_request(1, "r1");
+        let root = specs[1].id;
+        for at in 0..many {
+            let id = root + 100 + at * 3;
+            let begun = 10 + at;
+            let attempt = |spec: Spec| spec.with("request.attempt", at);
+            let dispatch = span(1, id, root, "request.dispatch", begun, begun + 1);
+            specs.push(attempt(dispatch.with("dynamo.dispatch.phase", "decode")));
+            specs.push(attempt(
+                span(1, id + 1, id, "kv_router.route_request", begun, begun + 1).with("phase", "decode"),
+            ));
+            specs.push(attempt(span(1, id + 2, id + 1, "worker.admission", begun, begun + 1).of("dynamo-worker")));
+        }
+        send(&mut store, &specs, 1);
+        store.finish(1);
+        let [(_, facts)] = all(&store)[..] else { panic!() };
+        let paired = facts.legs.iter().filter(|leg| leg.dispatch.is_some() && leg.admission.is_some()).count();
+        assert!(paired as u64 >= many - 1, "{paired} of {many}");
+        let steps = work::taken();
+        assert!(steps < 10 * many, "{steps} steps for {many} attempts");
+    }
 }
 
 #[test]

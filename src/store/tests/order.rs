@@ -19,15 +19,158 @@ fn summary(store: &Store) -> Vec<(String, String)> {
                     Node::Missing(id) => format!("{}missing {id}", row.depth),
                 })
                 .collect();
-            (facts.request_id.to_string(), format!("{facts:?} {tree:?}"))
+            let records: Vec<_> = view.records.iter().map(|record| &*record.raw).collect();
+            (facts.request_id.to_string(), format!("{facts:?} {tree:?} {records:?}"))
         })
         .collect();
     all.sort();
     all
 }
 
+/// Where two stores first differ.
+fn difference(one: &Store, other: &Store) -> Option<String> {
+    let (one, other) = (summary(one), summary(other));
+    if one.len() != other.len() {
+        return Some(format!("{} and {} requests", one.len(), other.len()));
+    }
+    let (mine, others) = one.iter().zip(&other).find(|(mine, others)| mine != others)?;
+    let at = mine.1.bytes().zip(others.1.bytes()).take_while(|(a, b)| a == b).count().saturating_sub(60);
+    let part = |text: &str| text.chars().skip(at).take(300).collect::<String>();
+    Some(format!("{}: {}\n{}", mine.0, part(&mine.1), part(&others.1)))
+}
+
+/// Something that arrives by itself.
+#[derive(Clone, Debug)]
+enum Arrival {
+    Span(Spec),
+    Record(String),
+    Sign(Sign),
+}
+
+impl Arrival {
+    fn end(request: &str, received_ms: u64, ended_ms: u64, rest: &str) -> Self {
+        Self::Record(format!(
+            r#"{{"event_type":"request_end","event_time_unix_ms":{},"request":{{"request_id":"{request}","request_received_ms":{}{rest}}}}}"#,
+            EPOCH_MS + ended_ms,
+            EPOCH_MS + received_ms,
+        ))
+    }
+
+    fn choice(request: &str, at_ms: u64, pool: &str, worker: u64) -> Self {
+        Self::Record(format!(
+            r#"{{"event_type":"router_selection","event_time_unix_ms":{},"selection":{{"request_id":"{request}","worker_type":"{pool}","candidate_count":2,"candidates":[[{worker},0,1.5],[99,1,2.5]]}}}}"#,
+            EPOCH_MS + at_ms,
+        ))
+    }
+
+    fn sign(trace: Option<u16>, request: &str, at_ms: u64, model: &str, completed: bool) -> Self {
+        Self::Sign(Sign {
+            trace: trace.map(trace_id),
+            request_id: request.into(),
+            time_ns: (EPOCH_MS + at_ms) * 1_000_000,
+            model: model.into(),
+            endpoint: "chat_completions".into(),
+            streaming: (!completed).then_some(true),
+            kind: if completed { SignKind::Completed { status: "success".into() } } else { SignKind::Received },
+        })
+    }
+
+    fn send(&self, store: &mut Store) {
+        match self {
+            Self::Span(spec) => send(store, std::slice::from_ref(spec), 1),
+            Self::Record(json) => record(store, json),
+            Self::Sign(sign) => _ = store.ingest(&Batch { signs: vec![sign.clone()], ..Batch::default() }, 1),
+        }
+    }
+}
+
+/// A base request that begins then.
+fn begun(trace: u16, request: &'static str, at_ms: u64) -> Vec<Arrival> {
+    let mut specs = base_request(trace, request);
+    specs.iter_mut().for_each(|spec| (spec.start_ms, spec.end_ms) = (spec.start_ms + at_ms, spec.end_ms + at_ms));
+    specs.into_iter().map(Arrival::Span).collect()
+}
+
+/// The store after these arrivals, brought up to date after every so many.
+fn after(arrivals: &[Arrival], every: usize) -> Store {
+    let mut store = store();
+    for part in arrivals.chunks(every) {
+        part.iter().for_each(|arrival| arrival.send(&mut store));
+        store.refresh(1);
+    }
+    store.finish(1);
+    store
+}
+
+/// The same arrivals in another order, some of them twice.
+fn shuffled(arrivals: &[Arrival], seed: u64) -> Vec<Arrival> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut all = arrivals.to_vec();
+    all.extend(arrivals.iter().filter(|_| rng.u8(..4) == 0).cloned());
+    rng.shuffle(&mut all);
+    all
+}
+
+/// Requests told of by spans, records and logs, one only by records, one only by logs; a fragment in a trace of its own.
+fn requests_of_every_kind() -> Vec<Arrival> {
+    let mut all = Vec::new();
+    for (trace, request, at_ms) in [(1, "r1", 0), (2, "r2", 500), (3, "r3", 500)] {
+        all.extend(begun(trace, request, at_ms));
+        all.push(Arrival::sign(Some(trace), request, at_ms, "m", false));
+        all.push(Arrival::sign(Some(trace), request, at_ms + 99, "n", true));
+        all.push(Arrival::sign(None, request, at_ms + 101, "", true));
+        all.push(Arrival::end(request, at_ms, at_ms + 100, r#","output_tokens":7,"model":"n""#));
+        all.push(Arrival::choice(request, at_ms + 3, "decode", 5));
+        all.push(Arrival::choice(request, at_ms + 3, "decode", 6));
+        all.push(Arrival::choice(request, at_ms + 2, "prefill", 7));
+    }
+    all.push(Arrival::Span(span(9, 900, 0, "worker.operation", 510, 597).with("dynamo.request.id", "r2")));
+    all.push(Arrival::end("r3", 500, 700, r#","output_tokens":9,"cached_tokens":3,"model":"o""#));
+    all.push(Arrival::choice("r4", 10, "decode", 8));
+    all.push(Arrival::end("r4", 0, 50, r#","worker":{"decode_worker_id":8,"decode_dp_rank":0}"#));
+    all.push(Arrival::sign(Some(5), "r5", 20, "m", false));
+    all.push(Arrival::sign(Some(5), "r5", 21, "n", false));
+    for tool in ["a", "b"] {
+        all.push(Arrival::Record(format!(r#"{{"event_type":"tool_start","tool":{{"name":"{tool}"}}}}"#)));
+    }
+    all
+}
+
+/// Requests that share an id, each in its trace, with records and logs of each and fragments in traces of their own.
+fn requests_of_one_id() -> Vec<Arrival> {
+    let mut all = Vec::new();
+    for (trace, at_ms) in [(1, 0), (2, 1_000), (3, 2_000)] {
+        all.extend(begun(trace, "t", at_ms));
+        all.push(Arrival::sign(Some(trace), "t", at_ms, "m", false));
+        all.push(Arrival::sign(Some(trace), "t", at_ms + 99, "m", true));
+        all.push(Arrival::end("t", at_ms, at_ms + 100, ""));
+        all.push(Arrival::choice("t", at_ms + 3, "decode", 5));
+        let worker = span(trace + 10, 900, 0, "worker.operation", at_ms + 10, at_ms + 97);
+        all.push(Arrival::Span(worker.with("dynamo.request.id", "t")));
+    }
+    all
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn spans_records_and_logs_in_any_order_give_the_same_requests(seed in any::<u64>(), every in 1usize..9) {
+        let arrivals = requests_of_every_kind();
+        let (straight, mixed) = (after(&arrivals, arrivals.len()), after(&shuffled(&arrivals, seed), every));
+        prop_assert_eq!(difference(&mixed, &straight), None);
+        prop_assert_eq!(mixed.counts().records_kept(), straight.counts().records_kept());
+        let loose = |store: &Store| store.loose_records().map(|record| record.raw.clone()).collect::<std::collections::BTreeSet<_>>();
+        prop_assert_eq!(loose(&mixed), loose(&straight));
+    }
+
+    #[test]
+    fn requests_of_one_id_are_told_apart_in_any_order(seed in any::<u64>(), every in 1usize..9) {
+        let arrivals = requests_of_one_id();
+        let (straight, mixed) = (after(&arrivals, arrivals.len()), after(&shuffled(&arrivals, seed), every));
+        prop_assert_eq!(straight.len(), 3);
+        prop_assert_eq!(difference(&mixed, &straight), None);
+    }
 
     #[test]
     fn any_order_and_any_repetition_give_the_same_requests(seed in any::<u64>(), chunk in 1usize..9) {

@@ -12,6 +12,7 @@ use prost::Message as _;
 use super::*;
 use crate::lifecycle::batch::Batch;
 use crate::lifecycle::packed::{self, Value};
+use crate::lifecycle::work;
 use crate::source::otlp::tests::{lines, messages};
 use crate::source::otlp::wire;
 
@@ -391,4 +392,13 @@ fn a_bare_resource_is_a_request_of_one() {
     transcode(Shape::Resource(Signal::Traces), bare.as_bytes(), &mut ours).unwrap();
     transcode(TRACES, whole.as_bytes(), &mut theirs).unwrap();
     assert_eq!(ours, theirs);
+}
+
+#[test]
+fn a_key_that_comes_again_and_again_moves_its_value_once() {
+    let again = r#""key":"k","#.repeat(1_000);
+    work::taken();
+    let packed = attribute(&format!(r#"{{"value":{{"stringValue":"{}"}},{again}"key":"last"}}"#, "x".repeat(300)));
+    assert_eq!(packed::read(&packed).0, "last");
+    assert!(work::taken() < 3);
 }

@@ -11,11 +11,15 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use crate::lifecycle::batch::Tally;
 use crate::lifecycle::packed::{TOO_DEEP, put_bytes, put_varint};
 use crate::lifecycle::text;
+use crate::lifecycle::work;
 use crate::source::otlp::walk::{LEN_5, Walk};
 
 use super::fields::{Field, Form, Message};
 use super::value::Value;
 use super::{DEEPEST, Shape};
+
+/// What a list of messages holds.
+const OBJECTS: &str = "objects in the list";
 
 /// Bytes kept free for the length of a [`Form::Wide`] message.
 const WIDE: usize = 5;
@@ -36,7 +40,7 @@ pub(super) struct Writer<'o> {
     pub foreign: Option<String>,
     /// Why the part being written is to be left out.
     wrong: Option<String>,
-    /// Whether that part stands for itself.
+    /// Whether it stands for itself.
     within: bool,
     /// Whether the span being written has a trace id and a span id.
     ids: [bool; 2],
@@ -138,10 +142,7 @@ impl<'o> Writer<'o> {
     /// A key under which something would be lost without a word.
     #[cold]
     fn foreign(&mut self, reason: String) {
-        match self.depth {
-            1 => self.tally.misplaced += 1,
-            _ => self.tally.passed_over += 1,
-        }
+        *(if self.depth == 1 { &mut self.tally.misplaced } else { &mut self.tally.passed_over }) += 1;
         self.foreign.get_or_insert(reason);
     }
 }
@@ -231,15 +232,17 @@ fn object<'de, A: MapAccess<'de>>(
             }
         };
         writer.tally.snake_case += u64::from(is_snake);
-        writer.repeated |= seen & 1 << field.number != 0;
+        let again = seen & 1 << field.number != 0;
+        writer.repeated |= again;
         writer.at_home |= writer.depth == 1 && Shape::of_key(field.camel).is_some();
         let before = writer.out.len();
         map.next_value_seed(Value { writer, field, kind: &field.kind })?;
         writer.settle(before, Form::Plain);
         seen |= 1 << field.number;
-        if message.form == Form::KeyValue && field.number == 1 && seen != KEY {
-            // The value came first.
+        if message.form == Form::KeyValue && field.number == 1 && seen != KEY && !again {
+            // The value came first. A key that comes again is read anew: moving the value for each would cost the square.
             writer.out[start..].rotate_left(before - start);
+            work::step();
         }
     }
     Ok(())
@@ -301,7 +304,7 @@ pub(super) struct Nested<'w, 'o> {
 impl Nested<'_, '_> {
     fn wrong<E>(self, found: Unexpected<'_>) -> Result<(), E> {
         self.writer.misshapen = true;
-        self.writer.wrong(self.field, "objects in the list", &found.to_string());
+        self.writer.wrong(self.field, OBJECTS, &found.to_string());
         self.writer.settle(self.writer.out.len(), self.message.form);
         Ok(())
     }
@@ -319,7 +322,7 @@ impl<'de> Visitor<'de> for Nested<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "objects in {}", self.field.camel)
+        f.write_str(OBJECTS)
     }
 
     /// A list keeps the places of its nulls: an array's are empty values; an absent span is one without ids.

@@ -6,7 +6,7 @@ thread_local! {
     static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// One step: a trace looked at for a join, a row moved or read.
+/// One step: a trace looked at for a join, a row moved or read, a group compared with.
 #[inline(always)]
 pub fn step() {
     #[cfg(test)]
