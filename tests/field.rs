@@ -121,6 +121,35 @@ fn whole_numbers_come_as_numbers_or_texts() {
     }
 }
 
+/// B02 and its kind: whatever is wrong in a request costs the smallest part that stands for itself, and is answered.
+#[test]
+fn what_is_wrong_in_a_request_costs_nothing_beside_it() {
+    let good = |id: &str| span(json!({"spanId": id}));
+    let bad = span(json!({"spanId": "00000000000000b1", "startTimeUnixNano": {"low": 1, "high": 2}}));
+    let mut of_two = wrap(&[good("00000000000000a2")]);
+    of_two["resourceLogs"] = json!([{"scopeLogs": []}]);
+    let mut of_odd = wrap(&[good("00000000000000a3")]);
+    of_odd["resourceSpans"][0]["resource"]["attributes"][0]["value"] = json!("bare");
+    let (answers, spans) = kept(&[
+        wrap(&[good("00000000000000a1"), bad, json!(7)]),
+        of_two,
+        of_odd,
+        json!({"resourceLogs": [{"scopeLogs": []}]}),
+    ]);
+    let ids: Vec<_> = spans.iter().map(|span| &span["spanId"]).collect();
+    assert_eq!(ids, ["00000000000000a1", "00000000000000a2", "00000000000000a3"]);
+    for (answer, (rejected, word)) in answers.iter().zip([
+        ("2", "startTimeUnixNano: expected an unsigned 64-bit number"),
+        ("0", "\"resourceLogs\" does not belong here"),
+        ("0", "value: expected an object"),
+    ]) {
+        let partial = &answer.json()["partialSuccess"];
+        assert_eq!((answer.status, &partial["rejectedSpans"]), (200, &json!(rejected)), "{}", answer.text());
+        assert!(partial["errorMessage"].as_str().unwrap().contains(word), "{}", answer.text());
+    }
+    assert!(answers[3].status == 400 && answers[3].text().contains("its own path"), "{}", answers[3].text());
+}
+
 /// B04
 #[test]
 fn enums_come_as_numbers_or_names_and_unknown_ones_stay() {

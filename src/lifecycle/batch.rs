@@ -168,18 +168,59 @@ pub enum SignKind {
 pub struct Tally {
     /// Spans refused for themselves (ids), with the first reason.
     pub refused_spans: u64,
-    /// The first reason a span was refused: what was expected and what came.
+    /// The first reason something was left out: what was expected and what came.
     pub refusal: Option<String>,
     /// Log records that are neither records nor signs.
     pub other_logs: u64,
     /// Metric data points.
     pub metric_points: u64,
-    /// Records that could not be read.
+    /// Log records that could not be read.
     pub bad_records: u64,
+    /// Parts of JSON above spans and log records that are not what they should be, such as an attribute of a resource.
+    pub passed_over: u64,
+    /// Keys of JSON that belong to another request than the one that was read.
+    pub misplaced: u64,
     /// Texts in which invalid UTF-8 was replaced.
     pub bad_texts: u64,
     /// Fields spelled in snake_case where lowerCamelCase is OTLP's JSON form; accepted, and worth telling.
     pub snake_case: u64,
+}
+
+impl Tally {
+    /// Adds what another one counted; the first reason stays.
+    pub fn add(&mut self, more: Self) {
+        let Self { refused_spans, refusal, other_logs, metric_points, .. } = more;
+        let Self { bad_records, passed_over, misplaced, bad_texts, snake_case, .. } = more;
+        self.refusal = self.refusal.take().or(refusal);
+        for (mine, others) in [
+            (&mut self.refused_spans, refused_spans),
+            (&mut self.other_logs, other_logs),
+            (&mut self.metric_points, metric_points),
+            (&mut self.bad_records, bad_records),
+            (&mut self.passed_over, passed_over),
+            (&mut self.misplaced, misplaced),
+            (&mut self.bad_texts, bad_texts),
+            (&mut self.snake_case, snake_case),
+        ] {
+            *mine += others;
+        }
+    }
+
+    /// What was left out, in words; `None` when nothing was.
+    pub fn left_out(&self) -> Option<String> {
+        let counts = [
+            (self.refused_spans, "span"),
+            (self.bad_records, "log record"),
+            (self.passed_over + self.misplaced, "part"),
+        ];
+        let counts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" }))
+            .collect();
+        let reason = self.refusal.as_deref().unwrap_or("no reason was given");
+        (!counts.is_empty()).then(|| format!("left out {}: {reason}", counts.join(", ")))
+    }
 }
 
 impl<'a> Batch<'a> {

@@ -70,6 +70,10 @@ impl Sink for Straight<'_> {
         }
     }
 
+    fn left_out(&mut self, problem: Problem) {
+        self.problem(problem);
+    }
+
     fn progress(&mut self, _: Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -121,14 +125,16 @@ fn keep_reading(followed: &mut Followed, sink: &mut Beside<'_>) {
 
 /// Has the screen count a problem, and say it while there are few.
 pub(super) fn tell_problem(shared: &Shared, problems: &mut usize, problem: &Problem) {
+    shared.report(|vitals| vitals.malformed += 1);
+    tell_left_out(shared, problems, problem);
+}
+
+/// Has the screen say what was left out of something good, while there is little of it.
+pub(super) fn tell_left_out(shared: &Shared, problems: &mut usize, problem: &Problem) {
     *problems += 1;
-    let told = *problems <= TOLD;
-    shared.report(|vitals| {
-        vitals.malformed += 1;
-        if told {
-            vitals.notices.push(problem.to_string());
-        }
-    });
+    if *problems <= TOLD {
+        shared.report(|vitals| vitals.notices.push(problem.to_string()));
+    }
 }
 
 /// Has the screen say what is done with a file, and how far it has come.
@@ -152,6 +158,10 @@ impl Sink for Beside<'_> {
 
     fn problem(&mut self, problem: Problem) {
         tell_problem(self.shared, &mut self.problems, &problem);
+    }
+
+    fn left_out(&mut self, problem: Problem) {
+        tell_left_out(self.shared, &mut self.problems, &problem);
     }
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {

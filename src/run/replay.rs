@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Ended;
 use super::dashboard::{Stage, Time};
-use super::files::{inputs, tell_problem, tell_progress};
+use super::files::{inputs, tell_left_out, tell_problem, tell_progress};
 use crate::cli;
 use crate::settings;
 use crate::source::file::{self, Limits, Problem, Progress, Sink};
@@ -82,6 +82,10 @@ impl Sink for Player {
 
     fn problem(&mut self, problem: Problem) {
         tell_problem(&self.shared, &mut self.problems, &problem);
+    }
+
+    fn left_out(&mut self, problem: Problem) {
+        tell_left_out(&self.shared, &mut self.problems, &problem);
     }
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {

@@ -12,6 +12,7 @@ use super::intake::{Payload, Receipt, Refusal};
 
 pub mod follow;
 mod frames;
+mod gathered;
 mod open;
 mod sniff;
 mod stream;
@@ -127,6 +128,9 @@ pub trait Sink {
     /// Is told about something that could not be used.
     fn problem(&mut self, problem: Problem);
 
+    /// Is told about a part that was left out of something good; spans and log records among it are counted with the payload.
+    fn left_out(&mut self, problem: Problem);
+
     /// Is told how far reading has come, after every payload and at the end of each file; may end it.
     fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
 }
@@ -138,6 +142,8 @@ pub struct Summary {
     pub pieces: u64,
     /// Those that could not be used, each reported; the missing rest of a file that ends in an error counts as one.
     pub bad: u64,
+    /// Those of which a part was left out, each reported.
+    pub partly: u64,
     /// Those that are well-formed and hold nothing that is used here, each reported.
     pub idle: u64,
     /// Files that could not be opened or are of no known format, each reported.
@@ -192,9 +198,10 @@ impl Reading<'_> {
         self.progressed(before + stream.read_bytes())
     }
 
-    fn payload(&mut self, payload: Payload) -> Result<Result<(), String>, Stopped> {
+    /// Hands on a payload; gives what of it was refused, or why all of it was.
+    fn payload(&mut self, payload: Payload) -> Result<Result<Receipt, String>, Stopped> {
         match self.sink.payload(payload) {
-            Ok(_) => Ok(Ok(())),
+            Ok(receipt) => Ok(Ok(receipt)),
             Err(Refusal::Malformed(reason)) => Ok(Err(reason)),
             Err(Refusal::Busy | Refusal::Closed) => Err(Stopped),
         }
@@ -211,6 +218,11 @@ impl Reading<'_> {
     fn bad(&mut self, file: &str, place: Place, reason: impl Into<String>) {
         self.summary.bad += 1;
         self.sink.problem(Problem { file: file.to_owned(), place, reason: reason.into() });
+    }
+
+    fn partly(&mut self, file: &str, place: Place, words: impl Into<String>) {
+        self.summary.partly += 1;
+        self.sink.left_out(Problem { file: file.to_owned(), place, reason: words.into() });
     }
 
     fn idle(&mut self, file: &str, place: Place, reason: impl Into<String>) {

@@ -76,7 +76,7 @@ pub struct Receipt {
     pub taken: u64,
     /// Spans refused for themselves, records that could not be read.
     pub refused: u64,
-    /// The first reason: what was expected and what came.
+    /// The first reason: what was expected and what came. With nothing refused, a word on what was taken without some part.
     pub reason: Option<String>,
 }
 

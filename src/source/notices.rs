@@ -34,6 +34,9 @@ pub enum Notice {
     Busy,
     /// JSON with snake_case keys: taken, but worth telling (field case B06).
     SnakeCase,
+    /// JSON of which something was left out beside spans and log records, which are counted for themselves: a key of another
+    /// signal, an attribute of a resource.
+    LeftOut,
     /// HTTP 401 or gRPC `UNAUTHENTICATED`: without the token, or with another.
     Unauthorized,
     /// HTTP 403 or gRPC `PERMISSION_DENIED`: sent by a web page that may not.
@@ -46,7 +49,7 @@ pub enum Notice {
 
 impl Notice {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::UnknownPath,
         Self::WrongMethod,
         Self::UnknownType,
@@ -55,6 +58,7 @@ impl Notice {
         Self::TooSlow,
         Self::Busy,
         Self::SnakeCase,
+        Self::LeftOut,
         Self::Unauthorized,
         Self::Origin,
         Self::Tls,
@@ -64,7 +68,7 @@ impl Notice {
     /// Whether a request was turned away for good: not one that is to be sent again, one that was taken, or a connection
     /// that brought none.
     pub fn is_refusal(self) -> bool {
-        !matches!(self, Self::Busy | Self::SnakeCase | Self::Tls | Self::Crowded)
+        !matches!(self, Self::Busy | Self::SnakeCase | Self::LeftOut | Self::Tls | Self::Crowded)
     }
 
     /// A short label.
@@ -78,6 +82,7 @@ impl Notice {
             Self::TooSlow => "too slow",
             Self::Busy => "busy",
             Self::SnakeCase => "snake_case keys",
+            Self::LeftOut => "left out",
             Self::Unauthorized => "without the token",
             Self::Origin => "web page",
             Self::Tls => "TLS",

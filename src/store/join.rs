@@ -6,7 +6,7 @@
 use super::group::Part;
 use super::slots::Slots;
 use super::trace::Group;
-use super::{Map, Request, Rid, Set, Store, work};
+use super::{Map, Request, Rid, Set, Store, Twins, work};
 use crate::lifecycle::batch::{Sign, SignKind};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::record::{Record, RecordBody};
@@ -50,7 +50,7 @@ impl Store {
         if let Some(kept) = kept {
             self.name_request(kept, &part.rid);
         }
-        let others: &[RequestKey] = self.by_rid.get(&part.rid).map_or(&[], Vec::as_slice);
+        let others: &[RequestKey] = self.by_rid.get(&part.rid).map_or(&[], Twins::as_slice);
         // Nearly always: the request of this trace, and no other has its id.
         if let (Some(kept), [only]) = (kept, others)
             && *only == kept
@@ -148,7 +148,7 @@ impl Store {
         if rid.is_empty() {
             return;
         }
-        let keys = self.by_rid.entry(rid.clone()).or_insert_with(|| Vec::with_capacity(1));
+        let keys = self.by_rid.entry(rid.clone()).or_default();
         if keys.len() >= MOST_TWINS {
             keys.remove(0);
         }

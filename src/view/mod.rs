@@ -195,7 +195,7 @@ pub fn standing_piece(facts: &Facts) -> Piece {
 
 /// The name a request is shown under: its id, or its trace's when no id has arrived.
 pub fn request_name(facts: &Facts) -> String {
-    match (facts.request_id.as_str(), facts.trace) {
+    match (&*facts.request_id, facts.trace) {
         ("", Some(trace)) => format!("trace {trace}"),
         ("", None) => "no id".into(),
         (id, _) => id.to_owned(),

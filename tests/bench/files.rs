@@ -81,6 +81,10 @@ impl Sink for Straight {
         panic!("{problem}");
     }
 
+    fn left_out(&mut self, problem: Problem) {
+        panic!("{problem}");
+    }
+
     fn progress(&mut self, _: Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use crate::lifecycle::packed::varint;
-use crate::source::intake::{Payload, Signal};
+use crate::source::intake::{Payload, Receipt, Signal};
 use crate::source::otlp::coding::{Coding, Inflate};
 use crate::source::otlp::json::{self, Shape};
 use crate::source::otlp::wire;
@@ -76,15 +76,25 @@ pub(super) fn read(
             // An empty request is a good one.
             continue;
         }
-        let taken = match payload(bytes, hint, reading.limits.piece) {
+        match payload(bytes, hint, reading.limits.piece) {
             Ok((signal, payload)) => {
                 hint = Some(signal);
-                reading.payload(payload)?
+                let left_out = payload.tally.left_out();
+                match (reading.payload(payload)?, left_out) {
+                    (Err(reason), _) => reading.bad(file, place, reason),
+                    (Ok(_), Some(words)) => reading.partly(file, place, words),
+                    (Ok(Receipt { refused: refused @ 1.., reason, .. }), None) => {
+                        let reason = reason.as_deref().unwrap_or("no reason was given");
+                        reading.partly(
+                            file,
+                            place,
+                            format!("left out {refused} of its spans or log records: {reason}"),
+                        );
+                    }
+                    (Ok(_), None) => {}
+                }
             }
-            Err(reason) => Err(reason),
-        };
-        if let Err(reason) = taken {
-            reading.bad(file, place, reason);
+            Err(reason) => reading.bad(file, place, reason),
         }
         reading.progressed(before + stream.read_bytes())?;
     }

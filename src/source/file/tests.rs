@@ -8,8 +8,10 @@ use flate2::write::GzEncoder;
 use tempfile::TempDir;
 
 use super::*;
+use crate::lifecycle::packed::put_bytes;
 use crate::source::decode;
-use crate::source::intake::Body;
+use crate::source::intake::{Body, Signal};
+use crate::source::otlp::json;
 
 /// Takes everything and keeps the numbers.
 #[derive(Default)]
@@ -19,6 +21,7 @@ struct Desk {
     signs: usize,
     other_logs: u64,
     points: u64,
+    refused: u64,
     payloads: usize,
     problems: Vec<Problem>,
     progress: Vec<Progress>,
@@ -35,10 +38,15 @@ impl Sink for Desk {
         self.signs += batch.signs.len();
         self.other_logs += batch.tally.other_logs;
         self.points += batch.tally.metric_points;
+        self.refused += batch.tally.refused_spans + batch.tally.bad_records;
         Ok(Receipt::of(&batch))
     }
 
     fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    fn left_out(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
@@ -73,7 +81,8 @@ fn read_all(inputs: &[Input]) -> (Desk, Summary) {
     let mut desk = Desk::default();
     let summary = read(inputs, Limits::default(), &mut desk);
     assert!(!summary.stopped);
-    assert_eq!(desk.problems.len() as u64, summary.bad + summary.idle + summary.unreadable, "{:?}", desk.problems);
+    let told = summary.bad + summary.partly + summary.idle + summary.unreadable;
+    assert_eq!(desk.problems.len() as u64, told, "{:?}", desk.problems);
     (desk, summary)
 }
 
@@ -306,6 +315,52 @@ fn a_bad_message_costs_itself() {
     let (desk, summary) = read_one(&bytes);
     assert_eq!((desk.spans.len(), summary.bad), (2, 1), "{:?}", desk.problems);
     assert!(desk.problems[0].to_string().contains("message 2: not valid protobuf"), "{}", desk.problems[0]);
+}
+
+#[test]
+fn a_bad_part_of_a_line_costs_itself_and_is_told() {
+    let bad = r#"{"traceId":"0123456789abcdef0123456789abcdef","spanId":"00000000000000b1","name":7}"#;
+    let both = line(2).replacen("\"spans\":[", &format!("\"spans\":[{bad},"), 1);
+    let (desk, summary) = read_one(format!("{}\n{both}\n{}\n", line(1), line(3)));
+    assert_eq!((desk.spans.len(), summary.bad, summary.partly, desk.refused), (3, 0, 1, 1), "{:?}", desk.problems);
+    assert_eq!(desk.problems[0].place, Place::Line(2));
+    assert!(desk.problems[0].reason.starts_with("left out 1 span: name: expected text"), "{}", desk.problems[0]);
+    // With nothing good in it the line is a bad one.
+    let (desk, summary) = read_one(format!("{}\n", line(1).replace("\"x\"", "7")));
+    assert_eq!((desk.spans.len(), summary.bad, summary.partly, desk.refused), (0, 1, 0, 0), "{:?}", desk.problems);
+    // A span without ids, in every form of a file.
+    let anonymous = line(2).replacen("\"spans\":[", "\"spans\":[{\"name\":\"y\"},", 1);
+    let (mut message, mut without) = (Vec::new(), Vec::new());
+    json::transcode(json::Shape::Request(Signal::Traces), line(2).as_bytes(), &mut message).unwrap();
+    put_bytes(&mut without, 5, b"y");
+    for number in [2, 2, 1] {
+        let inner = std::mem::take(&mut without);
+        put_bytes(&mut without, number, &inner);
+    }
+    message.extend(without);
+    for bytes in [anonymous.into_bytes(), [vec![message.len() as u8], message].concat()] {
+        let (desk, summary) = read_one(bytes);
+        assert_eq!(desk.spans, ["0000000000000002"]);
+        assert_eq!((summary.bad, summary.partly, desk.refused), (0, 1, 1), "{:?}", desk.problems);
+        assert!(desk.problems[0].reason.contains("span \"y\": traceId: expected"), "{}", desk.problems[0]);
+    }
+}
+
+#[test]
+fn requests_of_several_signals_in_one_object_are_all_taken() {
+    let log = r#""resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"x"}}]}]}]"#;
+    let metrics = r#""resource_metrics":[{"scopeMetrics":[{"metrics":[{"gauge":{"dataPoints":[{},{}]}}]}]}]"#;
+    let spans = line(1);
+    let spans = &spans[1..spans.len() - 1];
+    for text in [format!("{{{spans},{log},{metrics}}}"), format!("{{{log},{metrics},\"zzz\":[{{}}],{spans}}}")] {
+        let (desk, summary) = read_one(&text);
+        assert_eq!((desk.spans.len(), desk.other_logs, desk.points), (1, 1, 2), "{text}");
+        assert_eq!((summary.bad, summary.partly, summary.pieces), (0, 0, 1), "{:?}", desk.problems);
+    }
+    // One of them is nothing: the others are taken, and it is told.
+    let (desk, summary) = read_one(format!("{{{spans},\"resourceLogs\":7}}"));
+    assert_eq!((desk.spans.len(), summary.bad, summary.partly), (1, 0, 1));
+    assert!(desk.problems[0].reason.contains("left out 1 part: not OTLP/JSON: resourceLogs"), "{}", desk.problems[0]);
 }
 
 #[test]

@@ -1,26 +1,21 @@
 //! JSON texts in files: one a line, or near misses of that (field cases B65, B66, B69): a document over many lines, an array
 //! of requests, several texts on a line, a line torn by rotation that goes on in the next file.
 //!
-//! Owns: finding where each text begins and ends, joining small ones into payloads. Keeps out: what a text means in OTLP
-//! (`otlp::json`) or as a record (`lifecycle::record`).
+//! Owns: finding where each text begins and ends. Keeps out: joining them into payloads (`gathered`), what a text means in
+//! OTLP (`otlp::json`) or as a record (`lifecycle::record`).
 
-use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use crate::lifecycle::batch::Tally;
 use crate::lifecycle::record::Record;
-use crate::source::intake::{Body, Payload, Signal};
 use crate::source::otlp::json::{self, Shape};
 
+use super::gathered::Gathered;
 use super::sniff::skip_blank;
 use super::stream::{Piece, Stream};
 use super::{Place, Reading, Stopped};
-
-/// Records are handed on in groups of this many.
-const RECORDS: usize = 512;
 
 /// How the texts known here begin when a program writes them.
 const BEGINNINGS: [&[u8]; 6] = [
@@ -35,6 +30,8 @@ const BEGINNINGS: [&[u8]; 6] = [
 /// What became of one text.
 enum Outcome {
     Taken,
+    /// Taken without some part; says which.
+    Partly(String),
     /// Well-formed, and nothing in it is of use here.
     Idle(String),
     /// It ends before its brackets close.
@@ -44,18 +41,23 @@ enum Outcome {
 
 impl Outcome {
     /// The outcome of a well-formed text.
-    fn of(taken: Result<(), String>, text: &[u8]) -> Self {
+    fn of(taken: Result<Self, String>, text: &[u8]) -> Self {
         match (taken, known(text)) {
-            (Ok(()), _) => Self::Taken,
+            (Ok(taken), _) => taken,
             (Err(reason), None) => Self::Idle(reason),
             (Err(reason), Some(_)) => Self::Bad(reason),
         }
+    }
+
+    fn is_taken(&self) -> bool {
+        matches!(self, Self::Taken | Self::Partly(_))
     }
 
     /// The outcome of this and another text together: the worse one, but taken when nothing is wrong with either.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (wrong @ (Self::Bad(_) | Self::Cut(_)), _) | (_, wrong @ (Self::Bad(_) | Self::Cut(_))) => wrong,
+            (partly @ Self::Partly(_), _) | (_, partly @ Self::Partly(_)) => partly,
             (Self::Idle(reason), Self::Idle(_)) => Self::Idle(reason),
             _ => Self::Taken,
         }
@@ -75,35 +77,14 @@ fn known(text: &[u8]) -> Option<Known> {
     })
 }
 
-/// Texts on their way into payloads, over all files.
+/// The texts of all files.
 #[derive(Default)]
 pub(super) struct Texts {
-    traces: Joined,
-    logs: Joined,
-    metrics: Joined,
-    records: Vec<Record>,
+    gathered: Gathered,
     /// The line being read.
     line: u64,
-    /// What was refused or counted in them on the way.
-    tally: Tally,
-    /// Payloads that are whole: of recordings, whose requests stay apart because each has its own time.
-    ready: Vec<Ready>,
     /// The last line of the file before, when it was cut.
     torn: Option<Torn>,
-}
-
-/// A payload, with the line of each text in it and where that ends.
-struct Ready {
-    payload: Payload,
-    ends: Vec<(u64, usize)>,
-}
-
-/// Texts of one signal, as protobuf.
-#[derive(Default)]
-struct Joined {
-    bytes: Vec<u8>,
-    /// The line of each, and where it ends.
-    ends: Vec<(u64, usize)>,
 }
 
 struct Torn {
@@ -153,18 +134,15 @@ impl Texts {
             } else {
                 document = self.line(file, line, bytes, whole, is_first, reading);
             }
-            let joined = self.traces.bytes.len() + self.logs.bytes.len() + self.metrics.bytes.len();
-            let apart = reading.limits.joined == 0 && joined + self.records.len() > 0;
-            let full = joined >= reading.limits.joined.max(1) || self.records.len() >= RECORDS;
-            if full || apart || !self.ready.is_empty() {
-                self.flush(file, reading)?;
+            if self.gathered.is_full(reading.limits.joined) {
+                self.gathered.flush(file, reading)?;
                 reading.progressed(before + stream.read_bytes())?;
             }
         }
         if let Some(document) = document {
             self.give_up(file, document, reading);
         }
-        self.flush(file, reading)
+        self.gathered.flush(file, reading)
     }
 
     /// Ends the last file: what was kept for a next one is reported.
@@ -190,12 +168,14 @@ impl Texts {
         match (outcome, torn) {
             (Outcome::Bad(reason) | Outcome::Cut(reason), Some(mut torn)) => {
                 torn.bytes.extend_from_slice(bytes);
-                if !matches!(self.text(&torn.bytes), Outcome::Taken) {
-                    reading.bad(&torn.file, Place::Line(torn.line), torn.reason);
-                    reading.bad(file, Place::Line(line), reason);
-                } else {
+                let joined = self.text(&torn.bytes);
+                if joined.is_taken() {
                     // Two halves are one piece.
                     reading.summary.pieces -= 1;
+                    self.report(file, line, &[], joined, reading);
+                } else {
+                    reading.bad(&torn.file, Place::Line(torn.line), torn.reason);
+                    reading.bad(file, Place::Line(line), reason);
                 }
             }
             (Outcome::Cut(reason), None) if whole && may_go_on(bytes) => {
@@ -219,6 +199,7 @@ impl Texts {
     fn report(&mut self, file: &str, line: u64, bytes: &[u8], outcome: Outcome, reading: &mut Reading<'_>) {
         match outcome {
             Outcome::Taken => {}
+            Outcome::Partly(words) => reading.partly(file, Place::Line(line), words),
             Outcome::Idle(reason) => reading.idle(file, Place::Line(line), reason),
             Outcome::Bad(reason) | Outcome::Cut(reason) => {
                 let reason = match self.salvage(bytes) {
@@ -233,7 +214,7 @@ impl Texts {
     /// A writer that was killed and started again glues the next text to a torn one: takes the last one of the line.
     fn salvage(&mut self, bytes: &[u8]) -> bool {
         let last = BEGINNINGS.iter().filter_map(|beginning| memchr::memmem::rfind(bytes, beginning)).max();
-        last.is_some_and(|at| at > 0 && matches!(self.text(&bytes[at..]), Outcome::Taken))
+        last.is_some_and(|at| at > 0 && self.text(&bytes[at..]).is_taken())
     }
 
     /// Adds a line to a document; when its brackets are closed, or a line shows that it never was one, it is done.
@@ -253,7 +234,7 @@ impl Texts {
         {
             self.line = document.line;
             match self.text(&document.bytes) {
-                outcome @ (Outcome::Taken | Outcome::Idle(_)) => {
+                outcome @ (Outcome::Taken | Outcome::Partly(_) | Outcome::Idle(_)) => {
                     self.report(file, document.line, &[], outcome, reading);
                 }
                 _ => self.give_up(file, document, reading),
@@ -285,8 +266,8 @@ impl Texts {
 
     /// Takes one text, or several in a row.
     fn text(&mut self, text: &[u8]) -> Outcome {
-        if self.whole(text).is_ok() {
-            return Outcome::Taken;
+        if let Ok(taken) = self.whole(text) {
+            return taken;
         }
         let (mut all, mut rest) = self.first(text);
         while !rest.is_empty() {
@@ -318,7 +299,7 @@ impl Texts {
         let mut texts = Deserializer::from_slice(text).into_iter::<IgnoredAny>();
         match texts.next() {
             Some(Err(error)) => match (broken(&error), self.whole(text)) {
-                (_, Ok(())) => (Outcome::Taken, &[]),
+                (_, Ok(taken)) => (taken, &[]),
                 (Outcome::Cut(reason), _) => (Outcome::Cut(reason), &[]),
                 (_, Err(reason)) => (Outcome::Bad(reason), &[]),
             },
@@ -330,93 +311,19 @@ impl Texts {
     }
 
     /// Takes a text that is one object and nothing else.
-    fn whole(&mut self, text: &[u8]) -> Result<(), String> {
+    fn whole(&mut self, text: &[u8]) -> Result<Outcome, String> {
         match known(text) {
-            Some(Known::Otlp(shape)) => self.otlp(shape, text),
-            Some(Known::Record) => Record::from_json(text).map(|record| self.records.push(record)),
+            Some(Known::Otlp(shape)) => {
+                let left_out = self.gathered.otlp(self.line, shape, text)?;
+                Ok(left_out.map_or(Outcome::Taken, Outcome::Partly))
+            }
+            Some(Known::Record) => Record::from_json(text).map(|record| {
+                self.gathered.record(record);
+                Outcome::Taken
+            }),
             None => Err("no spans, log records, metrics or trace records in it".into()),
         }
     }
-
-    fn otlp(&mut self, shape: Shape, text: &[u8]) -> Result<(), String> {
-        if let Some(arrived_ns) = json::arrived(text) {
-            let mut out = Vec::with_capacity(text.len() / 2);
-            let tally = json::transcode(shape, text, &mut out)?;
-            self.seal();
-            let ends = vec![(self.line, out.len())];
-            let payload = Payload { tally, arrived_ns: Some(arrived_ns), ..Payload::otlp(shape.signal(), out) };
-            self.ready.push(Ready { payload, ends });
-            return Ok(());
-        }
-        let out = match shape.signal() {
-            Signal::Traces => &mut self.traces,
-            Signal::Logs => &mut self.logs,
-            Signal::Metrics => &mut self.metrics,
-        };
-        let tally = json::transcode(shape, text, &mut out.bytes)?;
-        out.ends.push((self.line, out.bytes.len()));
-        add(&mut self.tally, tally);
-        Ok(())
-    }
-
-    /// Makes payloads of what has been joined.
-    fn seal(&mut self) {
-        let all =
-            [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs), (Signal::Metrics, &mut self.metrics)];
-        for (signal, joined) in all {
-            let Joined { bytes, ends } = std::mem::take(joined);
-            if !bytes.is_empty() {
-                let tally = std::mem::take(&mut self.tally);
-                self.ready.push(Ready { payload: Payload { tally, ..Payload::otlp(signal, bytes) }, ends });
-            }
-        }
-        if !self.records.is_empty() || self.tally != Tally::default() {
-            let records = std::mem::take(&mut self.records);
-            self.ready.push(of_records(records, std::mem::take(&mut self.tally)));
-        }
-    }
-
-    /// Hands on what is there.
-    fn flush(&mut self, file: &str, reading: &mut Reading<'_>) -> Result<(), Stopped> {
-        self.seal();
-        for Ready { payload, ends } in std::mem::take(&mut self.ready) {
-            let Payload { body, tally, arrived_ns } = payload;
-            let Body::Otlp(signal, bytes) = body else {
-                if let Err(reason) = reading.payload(Payload { body, tally, arrived_ns })? {
-                    reading.bad(file, Place::Whole, reason);
-                }
-                continue;
-            };
-            let of = |bytes: Bytes| Payload { arrived_ns, ..Payload::otlp(signal, bytes) };
-            if reading.payload(Payload { tally: tally.clone(), ..of(bytes.clone()) })?.is_ok() {
-                continue;
-            }
-            // JSON may say what protobuf may not (almost nothing but empty parts): each text for itself, so that only the
-            // wrong ones are lost. What was counted on the way is handed on after it.
-            let mut from = 0;
-            for (line, to) in ends {
-                if let Err(reason) = reading.payload(of(bytes.slice(from..to)))? {
-                    reading.bad(file, Place::Line(line), reason);
-                }
-                from = to;
-            }
-            if let Err(reason) = reading.payload(of_records(Vec::new(), tally).payload)? {
-                reading.bad(file, Place::Whole, reason);
-            }
-        }
-        Ok(())
-    }
-}
-
-fn of_records(records: Vec<Record>, tally: Tally) -> Ready {
-    Ready { payload: Payload { body: Body::Records(records), tally, arrived_ns: None }, ends: Vec::new() }
-}
-
-fn add(tally: &mut Tally, more: Tally) {
-    tally.refused_spans += more.refused_spans;
-    tally.refusal = tally.refusal.take().or(more.refusal);
-    tally.bad_texts += more.bad_texts;
-    tally.snake_case += more.snake_case;
 }
 
 fn broken(error: &serde_json::Error) -> Outcome {

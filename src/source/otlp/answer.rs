@@ -22,13 +22,20 @@ pub(super) fn late(limit: Duration) -> String {
     format!("the request did not come to its end within {} s", limit.as_secs_f64())
 }
 
+/// Whether all was taken as it came. OTLP has a partial success with nothing rejected for a word of warning.
+fn is_full(receipt: &Receipt) -> bool {
+    receipt.refused == 0 && receipt.reason.is_none()
+}
+
 /// An export response in protobuf: empty when all was taken. The partial success is field 1 for all three signals: the
 /// number refused in its field 1, the reason in its field 2.
 pub(super) fn protobuf(receipt: &Receipt) -> Vec<u8> {
     let mut out = Vec::new();
-    if receipt.refused > 0 {
+    if !is_full(receipt) {
         let mut partial = Vec::new();
-        put_number(&mut partial, 1, receipt.refused);
+        if receipt.refused > 0 {
+            put_number(&mut partial, 1, receipt.refused);
+        }
         put_bytes(&mut partial, 2, receipt.reason.as_deref().unwrap_or("").as_bytes());
         put_bytes(&mut out, 1, &partial);
     }
@@ -37,7 +44,7 @@ pub(super) fn protobuf(receipt: &Receipt) -> Vec<u8> {
 
 /// An export response in JSON: `{}` when all was taken.
 pub(super) fn json(signal: Signal, receipt: &Receipt) -> Vec<u8> {
-    if receipt.refused == 0 {
+    if is_full(receipt) {
         return b"{}".to_vec();
     }
     let rejected = match signal {
@@ -138,6 +145,8 @@ mod tests {
         let receipt = Receipt { taken: 3, refused: 2, reason: Some("why".into()) };
         assert_eq!(partial_success(&protobuf(&receipt)), (2, "why".into()));
         assert_eq!(partial_success(&protobuf(&Receipt::default())), (0, String::new()));
+        let warning = Receipt { taken: 3, refused: 0, reason: Some("why".into()) };
+        assert_eq!(partial_success(&protobuf(&warning)), (0, "why".into()));
         let busy = status(14, BUSY, true);
         assert_eq!(
             (status_message(&busy).as_str(), retry_delay(&busy)),

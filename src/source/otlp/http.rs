@@ -190,6 +190,11 @@ async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -
             .notices
             .note(Notice::SnakeCase, "JSON with snake_case keys was taken; OTLP's JSON form is lowerCamelCase");
     }
+    if payload.tally.passed_over + payload.tally.misplaced > 0
+        && let Some(words) = payload.tally.left_out()
+    {
+        shared.notices.note(Notice::LeftOut, &words);
+    }
     match shared.intake.offer(payload).await {
         Ok(receipt) => {
             let body = match encoding {

@@ -2,8 +2,10 @@
 //!
 //! Accepts what the field sends (cases B01–B13): hex of any case, 64-bit numbers as numbers, texts or whole floats, enums as
 //! numbers or names, null and missing lists, both key spellings, base64 of both alphabets, unknown fields of any shape.
-//! Deep nesting is refused without harm, a repeated key's last value holds, lone surrogates and invalid UTF-8 are replaced.
-//! Owns: the JSON form. Keeps out: which lines or bodies there are (`http`, `source::file`), what spans mean.
+//! What is wrong costs the smallest part that stands for itself, and is counted; deep nesting is replaced by a note, a
+//! repeated key's last value holds, lone surrogates and invalid UTF-8 are replaced. Only a text that is no JSON, or with
+//! nothing good in it, is refused whole. Owns: the JSON form. Keeps out: which lines or bodies there are (`http`,
+//! `source::file`), what spans mean.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,11 +19,17 @@ use crate::source::intake::Signal;
 mod fields;
 mod metrics;
 mod print;
+mod repair;
+mod value;
 mod write;
 
 use fields::Message;
 pub use print::{ARRIVED, arrived, print, stamp};
 use write::{OnlyResource, Root, Writer};
+
+/// Objects and lists within each other up to here; readers of JSON commonly refuse more than 127. A list or map in a value
+/// that would go beyond is replaced by a note, as the store does.
+const DEEPEST: usize = 118;
 
 /// What a JSON text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,18 +72,18 @@ impl Shape {
     }
 }
 
-/// Appends the text to `out` as an export request in protobuf, and tells what was refused or only counted. On an error `out`
-/// is as it was.
+/// Appends the text to `out` as an export request in protobuf, and tells what was left out or only counted. On an error
+/// `out` is as it was.
 ///
 /// # Errors
-/// When the text is not JSON, or a field holds what it cannot: which field, what was expected and what came, and where.
+/// When the text is not JSON, or nothing in it is good: which field, what was expected and what came.
 pub fn transcode(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
     let start = out.len();
     let done = transcode_text(shape, json, out);
     if done.is_err() {
         out.truncate(start);
     }
-    done
+    done.map_err(|error| format!("not OTLP/JSON: {error}"))
 }
 
 fn transcode_text(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
@@ -84,31 +92,39 @@ fn transcode_text(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally,
     let mut bad_texts = u64::from(matches!(text, Cow::Owned(_)));
     let mut read = read(shape, &text, out);
     if read.is_err()
-        && let Some((repaired, count)) = without_lone_surrogates(&text)
+        && let Some((repaired, count)) = repair::repaired(&text)
     {
         bad_texts += count;
         out.truncate(start);
         read = self::read(shape, &repaired, out);
         text = Cow::Owned(repaired);
     }
-    let done = |(mut tally, _): (Tally, bool)| {
-        tally.bad_texts += bad_texts;
-        tally
-    };
-    match read {
-        Ok((_, true)) => {
-            // Rare: let a tree drop all but the last of each key, and read what it prints.
-            let tree: serde_json::Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-            out.truncate(start);
-            self::read(shape, &tree.to_string(), out).map(done)
-        }
-        read => read.map(done),
+    let mut read = read?;
+    if read.repeated
+        // Rare: let a tree drop all but the last of each key, and read what it prints. One nested too deeply for a tree
+        // stays as it was read.
+        && let Ok(tree) = serde_json::from_str::<serde_json::Value>(&text)
+    {
+        out.truncate(start);
+        read = self::read(shape, &tree.to_string(), out)?;
     }
-    .map_err(|error| format!("not OTLP/JSON: {error}"))
+    read.tally.bad_texts += bad_texts;
+    match read.tally.refusal {
+        Some(reason) if read.useless => Err(reason),
+        _ => Ok(read.tally),
+    }
 }
 
-/// Reads a text; tells whether a key was repeated in some object.
-fn read(shape: Shape, text: &str, out: &mut Vec<u8>) -> Result<(Tally, bool), String> {
+/// What a text came to.
+struct Read {
+    tally: Tally,
+    /// A key was repeated in some object.
+    repeated: bool,
+    /// Nothing in it is good, and not for want of ids alone.
+    useless: bool,
+}
+
+fn read(shape: Shape, text: &str, out: &mut Vec<u8>) -> Result<Read, String> {
     let mut writer = Writer::new(out);
     let mut json = Deserializer::from_str(text);
     let message = shape.message();
@@ -118,38 +134,22 @@ fn read(shape: Shape, text: &str, out: &mut Vec<u8>) -> Result<(Tally, bool), St
     }
     .and_then(|()| json.end())
     .map_err(|error| error.to_string())?;
-    Ok((writer.tally, writer.repeated))
+    let Writer { mut tally, repeated, good, misshapen, at_home, foreign, .. } = writer;
+    tally.refusal = tally.refusal.or(foreign);
+    let nothing = good == 0;
+    Ok(Read { repeated, useless: nothing && (misshapen || (tally.misplaced > 0 && !at_home)), tally })
 }
 
-/// The text with every `\ud800`–`\udfff` that is not half of a pair replaced by `\ufffd`, and how many there were; `None`
-/// when there are none.
-fn without_lone_surrogates(text: &str) -> Option<(String, u64)> {
-    let bytes = text.as_bytes();
-    let unit = |at: usize| {
-        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-    };
-    let (mut out, mut from, mut at, mut count) = (String::new(), 0, 0, 0);
-    while let Some(next) = memchr::memchr(b'\\', &bytes[at..]) {
-        at += next;
-        at += match unit(at) {
-            Some(0xd800..=0xdbff) if matches!(unit(at + 6), Some(0xdc00..=0xdfff)) => 12,
-            Some(0xd800..=0xdfff) => {
-                out.push_str(&text[from..at]);
-                out.push_str("\\ufffd");
-                from = at + 6;
-                count += 1;
-                6
-            }
-            Some(_) => 6,
-            // Past the backslash and what it escapes; one at the end of the text is the parser's to refuse.
-            None => 1 + usize::from(bytes.get(at + 1).is_some_and(u8::is_ascii)),
-        };
-    }
-    (count > 0).then(|| {
-        out.push_str(&text[from..]);
-        (out, count)
-    })
+/// Every shape that a text's own keys speak of, in their order.
+pub fn shapes(json: &[u8]) -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    first_key(json, |key| {
+        if let Some(shape) = Shape::of_key(key).filter(|shape| !shapes.contains(shape)) {
+            shapes.push(shape);
+        }
+        None::<()>
+    });
+    shapes
 }
 
 /// The first of an object's own keys that `wanted` makes something of; reads no further than that key.

@@ -225,8 +225,8 @@ fn take(body: &[u8], page: &mut Page) -> Result<usize, Failure> {
         let mut request = Vec::with_capacity(result.get().len() / 2);
         let tally = transcode(Shape::Request(Signal::Traces), result.get().as_bytes(), &mut request)
             .map_err(Failure::WrongApi)?;
-        if let Some(reason) = tally.refusal {
-            page.problems.push(format!("{} spans from Jaeger left out: {reason}", tally.refused_spans));
+        if let Some(words) = tally.left_out() {
+            page.problems.push(format!("from Jaeger {words}"));
         }
         let request = Bytes::from(request);
         let mut batch = crate::lifecycle::batch::Batch::default();

@@ -52,6 +52,26 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// What is expected of such a field, in words.
+    pub fn expected(&self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Bytes => "bytes in base64",
+            Self::Bool => "true or false",
+            Self::Id(_) | Self::Pointer(_) => "hex digits",
+            Self::Fixed64 | Self::Uint64 => "an unsigned 64-bit number or its decimal digits as text",
+            Self::Sint32 => "a signed 32-bit number",
+            Self::Int64 | Self::SFixed64 => "a 64-bit number or its decimal digits as text",
+            Self::Fixed32 | Self::Uint32 => "an unsigned 32-bit number",
+            Self::Double => "a number",
+            Self::Enum(_) => "a number or one of its names",
+            Self::One(_) => "an object",
+            Self::Many(_) | Self::List(_) => "a list",
+        }
+    }
+}
+
 /// A field of a message.
 pub(super) struct Field {
     pub camel: &'static str,
@@ -67,12 +87,23 @@ pub(super) enum Form {
     Plain,
     /// With room for any length before it: large, and never compared byte by byte.
     Wide,
-    /// Plain, and left out as a whole when one of its ids is wrong.
+    /// Plain, and left out as a whole when something in it is wrong.
     Span,
+    /// The same.
+    Log,
+    /// The same: a metric's data point.
+    Point,
     /// Plain, the key always before the value.
     KeyValue,
     /// Plain, and only one of its fields is there: a value.
     Choice,
+}
+
+impl Form {
+    /// Whether what is wrong within such a message costs the message, and nothing beside it.
+    pub fn stands_alone(self) -> bool {
+        matches!(self, Self::Span | Self::Log | Self::Point | Self::KeyValue)
+    }
 }
 
 /// A message.
@@ -249,7 +280,7 @@ static SCOPE_LOGS: Message = message(
 );
 
 static LOG_RECORD: Message = message(
-    Form::Plain,
+    Form::Log,
     &[
         field("timeUnixNano", "time_unix_nano", 1, Kind::Fixed64),
         field("observedTimeUnixNano", "observed_time_unix_nano", 11, Kind::Fixed64),

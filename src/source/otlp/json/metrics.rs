@@ -72,7 +72,7 @@ static TEMPORALITIES: [&str; 3] =
     ["AGGREGATION_TEMPORALITY_UNSPECIFIED", "AGGREGATION_TEMPORALITY_DELTA", "AGGREGATION_TEMPORALITY_CUMULATIVE"];
 
 static NUMBER_POINT: Message = message(
-    Form::Plain,
+    Form::Point,
     &[
         field("attributes", "attributes", 7, Kind::Many(&KEY_VALUE)),
         field("startTimeUnixNano", "start_time_unix_nano", 2, Kind::Fixed64),
@@ -85,7 +85,7 @@ static NUMBER_POINT: Message = message(
 );
 
 static HISTOGRAM_POINT: Message = message(
-    Form::Plain,
+    Form::Point,
     &[
         field("attributes", "attributes", 9, Kind::Many(&KEY_VALUE)),
         field("startTimeUnixNano", "start_time_unix_nano", 2, Kind::Fixed64),
@@ -102,7 +102,7 @@ static HISTOGRAM_POINT: Message = message(
 );
 
 static EXPONENTIAL_POINT: Message = message(
-    Form::Plain,
+    Form::Point,
     &[
         field("attributes", "attributes", 1, Kind::Many(&KEY_VALUE)),
         field("startTimeUnixNano", "start_time_unix_nano", 2, Kind::Fixed64),
@@ -127,7 +127,7 @@ static BUCKETS: Message = message(
 );
 
 static SUMMARY_POINT: Message = message(
-    Form::Plain,
+    Form::Point,
     &[
         field("attributes", "attributes", 7, Kind::Many(&KEY_VALUE)),
         field("startTimeUnixNano", "start_time_unix_nano", 2, Kind::Fixed64),

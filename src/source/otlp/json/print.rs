@@ -9,15 +9,11 @@ use std::io::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::Shape;
 use super::fields::{Field, Form, Kind, Message};
+use super::{DEEPEST, Shape};
 use crate::lifecycle::packed::TOO_DEEP;
 use crate::source::intake::Signal;
 use crate::source::otlp::walk::Walk;
-
-/// Objects and lists within each other up to here; readers of JSON commonly refuse more than 127. A list or map in a value
-/// that would go beyond is replaced by a note, as the store does.
-const DEEPEST: usize = 118;
 
 /// A field as it stands on the wire.
 #[derive(Clone, Copy)]

@@ -279,15 +279,92 @@ fn wrong_shapes_name_their_field() {
 }
 
 #[test]
-fn deep_nesting_is_refused_and_skipped_without_harm() {
+fn one_bad_span_or_log_record_costs_only_itself() {
+    let good = span(r#""name":"good""#);
+    for (fields, reason) in [
+        (r#""startTimeUnixNano":{"low":1,"high":2}"#, "startTimeUnixNano: expected an unsigned 64-bit number"),
+        (r#""attributes":[5]"#, "attributes: expected objects in the list, found integer"),
+        (r#""attributes":[{"key":"k","value":{"arrayValue":{"values":[{"intValue":"x"}]}}}]"#, "intValue: expected"),
+        (r#""events":[{"timeUnixNano":-1}]"#, "timeUnixNano: expected"),
+        (r#""status":[]"#, "status: expected an object, found sequence"),
+        (r#""startTimeUnixNano":1e999"#, "startTimeUnixNano: expected an unsigned 64-bit number"),
+        (r#""traceId":"00000000000000000000000000000000""#, "traceId: expected hex digits, not all zero"),
+        (r#""spanId":null"#, "spanId: expected hex digits, not all zero"),
+    ] {
+        let bad = span(&format!(r#"{fields},"name":"bad""#));
+        let (spans, tally) = read(&wrap(&[good.clone(), bad, good.clone()])).unwrap();
+        assert_eq!((spans.len(), tally.refused_spans, tally.passed_over), (2, 1, 0), "{fields}");
+        assert!(spans.iter().all(|span| span.name == "good"));
+        let told = tally.left_out().unwrap();
+        assert!(told.starts_with(&format!("left out 1 span: span \"bad\": {reason}")), "{told}");
+    }
+    let (spans, tally) = read(&wrap(&["7".into(), good.clone(), "[[]]".into()])).unwrap();
+    assert_eq!((spans.len(), tally.refused_spans), (1, 2));
+    let log = |logs: &str| format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{logs}]}}]}}]}}"#);
+    let mut out = Vec::new();
+    let text = log(r#"{"body":{"stringValue":"a"}},{"body":5},{"traceId":"odd","body":{"stringValue":"b"}},true"#);
+    let tally = transcode(Shape::Request(Signal::Logs), text.as_bytes(), &mut out).unwrap();
+    let request = ExportLogsServiceRequest::decode(&out[..]).unwrap();
+    assert_eq!((request.resource_logs[0].scope_logs[0].log_records.len(), tally.bad_records), (2, 2));
+    assert_eq!(tally.refusal.unwrap(), "body: expected an object, found integer `5`");
+}
+
+#[test]
+fn what_is_wrong_above_spans_costs_no_span() {
+    let attributes = r#"{"key":"a","value":{"intValue":"1"}},{"key":"b","value":{"intValue":"x"}},7"#;
+    let text = format!(
+        r#"{{"resourceSpans":[5,{{"resource":{{"attributes":[{attributes}],"droppedAttributesCount":"y"}},"scopeSpans":[{{"scope":{{"name":[1],"version":"2"}},"schemaUrl":1,"spans":[{}]}},"z"],"resourceSpans":[{{}}]}}]}}"#,
+        span("")
+    );
+    let mut out = Vec::new();
+    let tally = transcode(TRACES, text.as_bytes(), &mut out).unwrap();
+    let request = ExportTraceServiceRequest::decode(&out[..]).unwrap();
+    let [only] = &request.resource_spans[..] else { panic!("{request:?}") };
+    let attributes = &only.resource.as_ref().unwrap().attributes;
+    assert_eq!((attributes.len(), attributes[0].key.as_str()), (1, "a"));
+    let scope = &only.scope_spans[0];
+    assert_eq!((scope.spans.len(), scope.scope.as_ref().unwrap().version.as_str()), (1, "2"));
+    assert_eq!((tally.refused_spans, tally.passed_over), (0, 8));
+    let told = tally.left_out().unwrap();
+    assert_eq!(told, "left out 8 parts: resourceSpans: expected objects in the list, found integer `5`");
+}
+
+#[test]
+fn keys_of_another_signal_are_told_and_cost_nothing_else() {
+    let whole = wrap(&[span("")]);
+    let mixed = format!(r#"{{"resourceLogs":[{{"scopeLogs":[]}}],{}"#, &whole[1..]);
+    let (spans, tally) = read(&mixed).unwrap();
+    assert_eq!((spans.len(), tally.misplaced), (1, 1));
+    assert!(tally.refusal.unwrap().contains("\"resourceLogs\" does not belong here, expected \"resourceSpans\""));
+    assert_eq!(shapes(mixed.as_bytes()), [Shape::Request(Signal::Logs), TRACES]);
+    // With nothing but those it is refused.
+    let lost = read(r#"{"resourceLogs":[{"scopeLogs":[]}]}"#).unwrap_err();
+    assert!(lost.contains("send each signal to its own path"), "{lost}");
+}
+
+#[test]
+fn numbers_beyond_all_bounds_are_infinite() {
+    for (number, value) in [("1e999", f64::INFINITY), ("-1E+400", f64::NEG_INFINITY), ("0e999", 0.0)] {
+        let packed = attribute(&format!(r#"{{"key":"1e999","value":{{"doubleValue":{number}}}}}"#));
+        assert_eq!(packed::read(&packed), ("1e999", Value::Double(value)));
+    }
+}
+
+#[test]
+fn deep_nesting_is_noted_or_skipped_without_harm() {
     let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
     assert_eq!(one(&format!("\"zzz\":{deep}")).name, "http-request");
     let mut value = r#"{"stringValue":"bottom"}"#.to_owned();
     for _ in 0..5_000 {
         value = format!(r#"{{"arrayValue":{{"values":[{value}]}}}}"#);
     }
-    let error = error(&format!(r#""attributes":[{{"key":"k","value":{value}}}]"#));
-    assert!(error.contains("recursion limit"), "{error}");
+    let fields = format!(r#""attributes":[{{"key":"k","value":{value}}},{{"key":"z","value":{{"intValue":1}}}}]"#);
+    let (spans, tally) = read(&wrap(&[span(&fields), span("")])).unwrap();
+    assert_eq!((spans.len(), spans[0].attributes.len(), tally.bad_texts, tally.refused_spans), (2, 2, 1, 0));
+    assert!(format!("{:?}", spans[0].attributes[0]).contains(packed::TOO_DEEP));
+    // A repeated key beside it is read as protobuf reads it: the tree that would drop it cannot be that deep.
+    let twice = one(&format!(r#"{fields},"name":"first","name":"last""#));
+    assert_eq!((twice.name.as_str(), twice.attributes.len()), ("last", 2));
 }
 
 #[test]
