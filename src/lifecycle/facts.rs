@@ -12,7 +12,7 @@ pub use super::marks::Marks;
 use super::stage::{Layout, Mode, Origin, Outcome, Phase};
 
 /// The digest of one request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// The request id; empty when nothing that arrived names one (the trace id stands in for it on screen).
     pub request_id: Rid,
@@ -276,7 +276,7 @@ pub struct Stream {
 }
 
 /// Preprocessing (`request.preprocessing`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Preprocessing {
     /// The span, for drill-down.
     pub span: SpanId,

@@ -152,11 +152,17 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The trace store to read; `None` when none is asked for.
+/// The trace store to read; `None` when none is asked for. Of a filter that will hold to the end (not one that may be changed on
+/// a screen) the store is asked as much as it can search by.
 ///
 /// # Errors
 /// A word that names no store, an address that is none, a time that is none, what this store cannot search for.
-pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<remote::Settings>, String> {
+pub fn store(
+    from: &cli::FromStore,
+    filter: Option<&Query>,
+    usual: Until,
+    now_ns: u64,
+) -> Result<Option<remote::Settings>, String> {
     let [store, url] = &from.from[..] else { return Ok(None) };
     let Some((kind, _)) = remote::Kind::ALL.into_iter().find(|(_, word)| word.eq_ignore_ascii_case(store)) else {
         return Err(format!("--from: expected jaeger or tempo before the address, found {store:?}"));
@@ -181,6 +187,7 @@ pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<
         shorter_ns: from.max_duration.map(nanos),
         attributes: from.attribute.iter().map(attribute).collect::<Result<_, _>>()?,
         traceql: from.traceql.clone(),
+        must: filter.map(Query::needs).unwrap_or_default(),
     };
     if kind == remote::Kind::Jaeger && (!search.attributes.is_empty() || search.traceql.is_some()) {
         return Err(

@@ -202,7 +202,7 @@ fn a_store_is_read_from_the_command_line() {
     let ask = |words: &[&str]| {
         let cli =
             <cli::Cli as clap::Parser>::try_parse_from([&["reqtop"], words].concat()).map_err(|e| e.to_string())?;
-        store(&cli.dashboard.from, Until::Ever, NOW)
+        store(&cli.dashboard.from, None, Until::Ever, NOW)
     };
     assert!(ask(&[]).unwrap().is_none());
     let url = "http://127.0.0.1:16686";

@@ -15,6 +15,7 @@ pub mod link;
 pub mod list;
 pub mod otlp_json;
 pub mod outcomes;
+pub mod pace;
 pub mod panes;
 pub mod request;
 pub mod story;
