@@ -2,6 +2,8 @@
 //! from end to end against what the senders themselves were told, under load, kills and restarts.
 
 mod common;
+#[path = "common/message.rs"]
+mod message;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::mutate::Mutator;
+use message::message;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
-use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use parking_lot::FairMutex;
 use prost::Message;
 use reqtop::lifecycle::ids::{SpanId, TraceId};
@@ -168,21 +170,6 @@ fn what_does_not_fit_beside_the_request_being_looked_at_is_shed_and_leaves_nothi
 const SENDERS: u64 = 8;
 const EXPORTS: u64 = 40;
 const SPANS: u64 = 25;
-
-/// An export of one trace: spans of this sender that nobody else has.
-fn message(sender: u64, export: u64, spans: u64) -> ExportTraceServiceRequest {
-    let trace_id = [(sender + 1).to_be_bytes(), (export + 1).to_be_bytes()].concat();
-    let span = |number: u64| Span {
-        trace_id: trace_id.clone(),
-        span_id: (number + 1).to_be_bytes().to_vec(),
-        name: "engine.generate".into(),
-        start_time_unix_nano: 1_000,
-        end_time_unix_nano: 2_000,
-        ..Span::default()
-    };
-    let scope_spans = vec![ScopeSpans { spans: (0..spans).map(span).collect(), ..ScopeSpans::default() }];
-    ExportTraceServiceRequest { resource_spans: vec![ResourceSpans { scope_spans, ..ResourceSpans::default() }] }
-}
 
 /// What all senders were told.
 #[derive(Default)]

@@ -1,13 +1,15 @@
 //! More than the store can take: senders are told to come again, the screen goes on, nothing acknowledged is lost.
 
+#[path = "common/message.rs"]
+mod message;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use message::message;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
-use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use parking_lot::FairMutex;
 use prost::Message;
 use reqtop::pipeline;
@@ -21,21 +23,6 @@ use tonic::Code;
 const SENDERS: u64 = 20;
 const EXPORTS: u64 = 10;
 const SPANS: u64 = 50;
-
-/// An export of one trace: spans of this sender that nobody else has.
-fn message(sender: u64, export: u64) -> ExportTraceServiceRequest {
-    let trace_id = [(sender + 1).to_be_bytes(), (export + 1).to_be_bytes()].concat();
-    let span = |number: u64| Span {
-        trace_id: trace_id.clone(),
-        span_id: (number + 1).to_be_bytes().to_vec(),
-        name: "engine.generate".into(),
-        start_time_unix_nano: 1_000,
-        end_time_unix_nano: 2_000,
-        ..Span::default()
-    };
-    let scope_spans = vec![ScopeSpans { spans: (0..SPANS).map(span).collect(), ..ScopeSpans::default() }];
-    ExportTraceServiceRequest { resource_spans: vec![ResourceSpans { scope_spans, ..ResourceSpans::default() }] }
-}
 
 /// Posts a message over HTTP; gives the head of the answer.
 fn post(address: SocketAddr, body: &[u8]) -> String {
@@ -74,7 +61,7 @@ fn the_overloaded_store_says_so_and_loses_nothing_it_acknowledged() {
                 for export in 0..EXPORTS {
                     // As an SDK does: again until it is taken.
                     loop {
-                        match client.export(message(sender, export)).await {
+                        match client.export(message(sender, export, SPANS)).await {
                             Ok(_) => break,
                             Err(status) => {
                                 assert_eq!(status.code(), Code::Unavailable, "{status}");
@@ -91,7 +78,7 @@ fn the_overloaded_store_says_so_and_loses_nothing_it_acknowledged() {
     while busy.load(Ordering::Relaxed) < SENDERS {
         std::thread::yield_now();
     }
-    let answer = post(http, &message(SENDERS, 0).encode_to_vec());
+    let answer = post(http, &message(SENDERS, 0, SPANS).encode_to_vec());
     assert!(answer.starts_with("http/1.1 503") && answer.contains("retry-after:"), "{answer}");
     assert_eq!(taken.load(Ordering::Relaxed), 0, "nothing is acknowledged before it is in the store");
     drop(locked);
