@@ -248,7 +248,9 @@ pub fn theme(data: &[u8]) {
             assert!(entry.warnings.len() < 100, "{} warnings", entry.warnings.len());
             entry.warnings.iter().for_each(|warning| assert_clean(warning));
         }
-        let _ = themes.list();
+        if data.len().is_multiple_of(64) {
+            let _ = themes.list();
+        }
     });
 }
 
