@@ -43,6 +43,9 @@ impl Target {
                         --forward-header"
                 .into());
         }
+        if let Some(odd) = rest.chars().find(|c| !c.is_ascii_graphic()) {
+            return Err(format!("{EXPECTED} of plain characters, others as %XX, found {odd:?}"));
+        }
         let (protocol, usual) = match scheme.to_ascii_lowercase().as_str() {
             "grpc" => (Protocol::Grpc, 4317),
             "http" => (Protocol::Http, 4318),
