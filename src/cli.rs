@@ -4,6 +4,7 @@
 
 mod check;
 mod look;
+mod onward;
 mod own;
 mod store;
 mod units;
@@ -21,6 +22,7 @@ use crate::source::replay::Speed;
 
 pub use self::check::{CatalogueFormat, Check, CheckFormat, Checks};
 pub use self::look::{Colours, Look, Window};
+pub use self::onward::Onward;
 pub use self::own::{Completions, Config, Keys, KeysFormat, Man};
 pub use self::store::FromStore;
 
@@ -98,34 +100,6 @@ pub struct Dashboard {
     /// How it looks.
     #[command(flatten)]
     pub look: Look,
-}
-
-/// Where what is received goes on to.
-#[derive(Args, Debug, Default, Clone)]
-pub struct Onward {
-    /// Append everything received to this file as OTLP JSON lines with the time it arrived; `.gz` and `.zst` compress.
-    /// `reqtop replay` plays it again, the Collector and Jaeger read it.
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-    /// Put the recording aside under a name with the time when it would grow beyond this, and begin a new one
-    /// [default: never]
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "record")]
-    pub record_max: Option<usize>,
-    /// How many of those put aside are kept.
-    #[arg(long, value_name = "N", default_value = "4", requires = "record")]
-    pub record_keep: Option<usize>,
-    /// Pass everything received on, as it came, to another OTLP endpoint: grpc://HOST:PORT or http://HOST:PORT.
-    #[arg(long, value_name = "URL")]
-    pub forward: Option<String>,
-    /// A header sent along (Authorization, X-Scope-OrgID); never shown.
-    #[arg(long, value_name = "NAME=VALUE", env = "REQTOP_FORWARD_HEADER", hide_env_values = true)]
-    pub forward_header: Vec<String>,
-    /// Compress what is passed on.
-    #[arg(long, requires = "forward")]
-    pub forward_gzip: bool,
-    /// What may wait for the other endpoint; beyond that exports are dropped and counted.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64MiB", requires = "forward")]
-    pub forward_queue: Option<usize>,
 }
 
 /// Where to listen.

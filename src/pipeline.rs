@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use parking_lot::FairMutex;
 
+use crate::heap::Heap;
 use crate::source::decode;
 use crate::source::intake::{Body, Outlet, Payload, Receipt, Received, Refusal};
 use crate::store::Store;
@@ -84,6 +85,7 @@ pub fn start_with(
     let work = move || {
         let mut patience = None;
         let mut refreshed_ns = 0u64;
+        let mut heap = Heap::default();
         loop {
             let first = match patience {
                 None => outlet.recv(),
@@ -92,7 +94,12 @@ pub fn start_with(
                     Received::Closed => None,
                     Received::Nothing => {
                         refreshed_ns = clock();
-                        patience = bring_up_to_date(&mut store.lock(), refreshed_ns);
+                        let held = {
+                            let mut store = store.lock();
+                            patience = bring_up_to_date(&mut store, refreshed_ns);
+                            store.memory()
+                        };
+                        heap.follow(held);
                         changed();
                         continue;
                     }
@@ -118,12 +125,14 @@ pub fn start_with(
                 } else {
                     patience = Some(REFRESH_AFTER.saturating_sub(since).max(SHORTEST_WAIT));
                 }
+                let held = store.memory();
                 drop(store);
                 if let (Ok(_), Body::Otlp(signal, bytes)) = (&outcome, &delivery.payload.body) {
                     taps.iter_mut().for_each(|tap| tap.take(*signal, bytes, now_ns));
                 }
                 delivery.answer(outcome);
                 if due {
+                    heap.follow(held);
                     changed();
                 }
             }

@@ -118,7 +118,7 @@ fn every_mutation_answers_exactly_its_fault() {
             let facts = fed.0.facts(key).unwrap();
             found.extend(violated(&answers).into_iter().map(str::to_owned));
             said += &sentences(&answers);
-            assert_eq!(facts.request_id, case["expect"]["request_id"].as_str().unwrap(), "{}", case["case"]);
+            assert_eq!(&*facts.request_id, case["expect"]["request_id"].as_str().unwrap(), "{}", case["case"]);
             for finding in answers.findings() {
                 assert!(finding.message.contains(&*facts.request_id), "{finding}");
                 let expected = if case["level"] == "W" { Level::Warning } else { Level::Error };
@@ -266,7 +266,7 @@ fn aiperf_agrees_as_its_truth_says() {
         let mut run = Run::new();
         run.set_load(list.records.iter().cloned());
         let by_id: BTreeMap<&str, RequestKey> =
-            fed.0.requests().map(|(key, facts)| (facts.x_request_id.as_str(), key)).collect();
+            fed.0.requests().map(|(key, facts)| (&*facts.x_request_id, key)).collect();
         for row in truth["per_request"]["rows"].as_array().unwrap() {
             let cell = |at: usize| row[at].as_str().unwrap();
             let record = list.records.iter().find(|record| record.x_request_id == cell(0)).unwrap();
@@ -301,7 +301,7 @@ fn disagreements_with_aiperf_are_found_and_classes_named() {
     list.records[cancelled].seen = reqtop::checks::load::Seen::Code(529);
     let gone = at(&list, "cancelled");
     let gone = list.records.remove(gone);
-    let end_ns = fed.0.requests().find(|(_, facts)| facts.x_request_id == gone.x_request_id).unwrap().1.terminal_ns;
+    let end_ns = fed.0.requests().find(|(_, facts)| *facts.x_request_id == *gone.x_request_id).unwrap().1.terminal_ns;
     list.phases[1].end_ns = end_ns.map(|end_ns| end_ns + 2_000_000);
     let comparison = compare(&list, fed.0.requests());
     let checks: Vec<_> = comparison.disagreements.iter().map(|found| found.check).collect();

@@ -250,6 +250,62 @@ fn only_senders_with_a_certificate_of_the_authority_are_taken() {
 }
 
 #[test]
+fn what_is_forwarded_goes_inside_tls_with_token_and_certificate() {
+    let trust = Trust::new();
+    for (name, text) in [("client", &trust.client.0), ("client-key", &trust.client.1)] {
+        fs::write(trust.path(name), text).unwrap();
+    }
+    let guard = [trust.tls(), trust.with("--tls-client-ca", "root").into(), trust.with("--token-file", "token").into()];
+    for scheme in ["grpcs", "https"] {
+        let far = trust.listen(&guard.concat());
+        let address = if scheme == "grpcs" { far.grpc } else { far.http };
+        let forward = ["--forward".to_owned(), format!("{scheme}://localhost:{}", address.port())];
+        let shown = [trust.with("--forward-cert", "client"), trust.with("--forward-key", "client-key")].concat();
+        let token = trust.with("--forward-token-file", "token");
+        let near = trust.listen(&[&forward[..], &trust.with("--forward-ca", "root"), &shown, &token].concat());
+        let span = common::post_json(near.http, &a_span());
+        assert_eq!(span.status, 200, "{span:?}");
+        let (said, report) = ends(near);
+        assert!(said.contains("forwarded 1 exports to") && !said.contains(TOKEN), "{said}");
+        assert!(!report.to_string().contains(TOKEN));
+        let (_, there) = ends(far);
+        assert_eq!(there["spans"]["total"], 1, "over {scheme}: {said}");
+    }
+}
+
+#[test]
+fn a_far_side_that_is_not_trusted_gets_nothing_and_it_is_said_why() {
+    let trust = Trust::new();
+    fs::write(trust.path("other"), &trust.stranger.0).unwrap();
+    for scheme in ["grpcs", "https"] {
+        let far = trust.listen(&trust.tls());
+        let address = if scheme == "grpcs" { far.grpc } else { far.http };
+        let forward = ["--forward".to_owned(), format!("{scheme}://localhost:{}", address.port())];
+        let header = ["--forward-header".to_owned(), format!("Authorization=Bearer {TOKEN}")];
+        let near = trust.listen(&[&forward[..], &trust.with("--forward-ca", "other"), &header].concat());
+        assert_eq!(common::post_json(near.http, &a_span()).status, 200);
+        let (said, report) = ends(near);
+        let passed = &report["input"]["forwarding"];
+        assert_eq!((&passed["forwarded"], &passed["waiting"]), (&0.into(), &1.into()), "{passed}");
+        for words in ["certificate not accepted", "--forward-ca FILE"] {
+            assert!(said.contains(words) && passed["trouble"].as_str().unwrap().contains(words), "{said}");
+        }
+        assert!(!said.contains(TOKEN) && !report.to_string().contains(TOKEN), "{said}");
+        assert_eq!(ends(far).1["spans"]["total"], 0);
+    }
+    let mut command = common::binary();
+    command.args(["report", "--listen"]).args(common::ANY).args(["--forward", "https://x"]);
+    let said = String::from_utf8(command.args(trust.with("--forward-ca", "key")).output().unwrap().stderr).unwrap();
+    assert!(said.contains("--forward-ca") && said.contains("found a block PRIVATE KEY"), "{said}");
+}
+
+fn a_span() -> serde_json::Value {
+    let span =
+        serde_json::json!({"traceId": "0123456789abcdef0123456789abcdef", "spanId": "00000000000000a1", "name": "x"});
+    serde_json::json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+}
+
+#[test]
 fn what_is_open_to_others_is_said() {
     let trust = Trust::new();
     let token = trust.with("--token-file", "token").to_vec();

@@ -11,7 +11,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("checks", &["lifecycle"]),
     ("store", &["lifecycle", "query", "checks"]),
     ("tap", &["lifecycle", "source"]),
-    ("pipeline", &["lifecycle", "source", "store", "tap"]),
+    ("heap", &[]),
+    ("pipeline", &["heap", "lifecycle", "source", "store", "tap"]),
     ("view", &["lifecycle", "query", "checks", "store"]),
     ("report", &["lifecycle", "query", "checks", "store", "view"]),
     ("tui", &["lifecycle", "query", "checks", "store", "view"]),
@@ -53,6 +54,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("println!", &["main.rs"]),
     ("unsafe {", &[]),
     ("unsafe fn", &[]),
+    ("unsafe extern", &["heap.rs"]),
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -160,7 +160,7 @@ fn compare(name: &str) {
 /// One request, told in full.
 fn named(store: &Store, truth: &Json) {
     let id = truth["request_id"].as_str().unwrap();
-    let facts: &Facts = store.requests().map(|(_, facts)| facts).find(|facts| facts.request_id == id).unwrap();
+    let facts: &Facts = store.requests().map(|(_, facts)| facts).find(|facts| *facts.request_id == *id).unwrap();
     let text = |value: &Json| value.as_str().unwrap_or("").to_owned();
     assert_eq!(facts.trace.unwrap().to_string(), text(&truth["trace_id"]), "{id}");
     assert_eq!(facts.outcome_text(), text(&truth["outcome"]), "{id}");

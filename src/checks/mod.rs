@@ -398,7 +398,7 @@ pub fn unasked(facts: &Facts) -> Answers {
 
 /// A request as a sentence begins with it: by its id, else by this trace.
 fn named_of(facts: &Facts, trace: Option<TraceId>) -> String {
-    match (facts.request_id.as_str(), trace) {
+    match (&*facts.request_id, trace) {
         ("", Some(trace)) => format!("trace {trace}"),
         (id, _) => format!("request {id}"),
     }

@@ -11,7 +11,7 @@ use super::load::LoadRecord;
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::context::Resource;
 use crate::lifecycle::facts::Marks;
-use crate::lifecycle::ids::TraceId;
+use crate::lifecycle::ids::{Rid, TraceId};
 use crate::lifecycle::record::{RecordBody, Replay};
 use crate::lifecycle::request::{RequestKey, RequestView, Up};
 use crate::lifecycle::stage::{Mode, Stage};
@@ -53,7 +53,7 @@ pub struct Run {
     /// Requests per process in core and in investigation mode.
     modes: HashMap<CompactString, [u64; 2]>,
     exporting: HashSet<u64>,
-    shared: HashMap<CompactString, Vec<Life>>,
+    shared: HashMap<Rid, Vec<Life>>,
     block_sizes: HashMap<u64, u64>,
     places: Vec<Option<Vote>>,
     records: u64,
@@ -122,7 +122,7 @@ impl Run {
         let facts = view.facts;
         // Only ids that the store has seen twice can be shared.
         let (Some(trace), true) = (facts.trace, facts.marks.has(Marks::SHARED_ID) && facts.has_root) else { return };
-        if self.shared.len() >= MOST && !self.shared.contains_key(&facts.request_id) {
+        if self.shared.len() >= MOST && !self.shared.contains_key(&*facts.request_id) {
             return;
         }
         let life =

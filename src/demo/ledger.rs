@@ -14,7 +14,7 @@ use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::{Outcome, Phase};
 
 /// Lines of whole requests kept, newest last; older ones are counted in [`Ledger::forgotten`].
-pub const REQUESTS_KEPT: usize = 200_000;
+pub const REQUESTS_KEPT: usize = 20_000;
 
 /// What truly happened, as far as it has been handed to the exporter's other side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -9,8 +9,10 @@ use serde::Serialize;
 use super::ledger::{FILTERS, Witness};
 use crate::lifecycle::ids::Worker;
 
-/// Values kept of each measured quantity; later ones are counted and summed only.
-pub const VALUES_KEPT: usize = 1_000_000;
+/// Values kept of each measured quantity; later ones are counted and summed only, so that a demo of days does not grow.
+pub const VALUES_KEPT: usize = 100_000;
+/// Agent sessions whose turns are counted each for itself; later ones are not.
+pub const SESSIONS_KEPT: usize = 100_000;
 
 /// Sums of witnesses. Keys that join several words use `|`, as the captures' truth files do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -29,7 +31,7 @@ pub struct Tally {
     pub outcomes: BTreeMap<String, u64>,
     /// Durations of roots, nanoseconds, by outcome.
     pub root_ns: BTreeMap<String, Samples>,
-    /// Requests with a root by agent session.
+    /// Requests with a root by agent session; of many sessions, the first [`SESSIONS_KEPT`].
     pub session_turns: BTreeMap<String, u64>,
     /// Queues by `pool|class`.
     pub queues: BTreeMap<String, QueueTally>,
@@ -128,7 +130,7 @@ pub struct Samples {
     pub n: u64,
     /// Their sum.
     pub sum: f64,
-    /// The first `VALUES_KEPT` (a million) values.
+    /// The first [`VALUES_KEPT`] values.
     pub values: Vec<f64>,
 }
 
@@ -174,7 +176,9 @@ impl Tally {
             Witness::Root { outcome, duration_ns, session } => {
                 count(&mut self.outcomes, outcome.word());
                 self.root_ns.entry(outcome.word().to_owned()).or_default().add(*duration_ns as f64);
-                if let Some(session) = session {
+                if let Some(session) = session
+                    && (self.session_turns.len() < SESSIONS_KEPT || self.session_turns.contains_key(session.as_str()))
+                {
                     count(&mut self.session_turns, session.as_str());
                 }
             }
@@ -198,7 +202,9 @@ impl Tally {
                 self.retries += u64::from(*retry);
                 if let Some((reason, tokens)) = migration {
                     count(&mut self.migrations, *reason);
-                    self.tokens_carried.push(*tokens);
+                    if self.tokens_carried.len() < VALUES_KEPT {
+                        self.tokens_carried.push(*tokens);
+                    }
                 }
             }
             Witness::Admission { worker, result, transport, payload_bytes } => {

@@ -7,6 +7,7 @@ use compact_str::CompactString;
 use super::body::Unread;
 use super::catalogue::Field;
 use super::facts::{Facts, Marks, Preprocessing, State, Stream};
+use super::ids::Rid;
 use super::legs;
 use super::packed::Value;
 use super::record::{Record, RecordBody};
@@ -20,7 +21,7 @@ const FAR_NS: u64 = 86_400_000_000_000;
 /// What has arrived of a request.
 pub struct Input<'a> {
     /// The id it is joined by; empty when nothing names one.
-    pub request_id: &'a str,
+    pub request_id: &'a Rid,
     /// Its spans, by start then id, parents found.
     pub spans: &'a [SpanView<'a>],
     /// Its records.
@@ -36,7 +37,7 @@ pub struct Input<'a> {
 /// The facts of a request.
 pub fn assemble(input: &Input<'_>) -> Facts {
     let mut facts = Facts {
-        request_id: input.request_id.into(),
+        request_id: input.request_id.clone(),
         spans: input.spans.len() as u32,
         marks: input.marks,
         model: input.told.model.clone(),
@@ -118,6 +119,15 @@ pub(super) fn text(value: Value<'_>) -> CompactString {
         Value::Int(number) => compact_str::format_compact!("{number}"),
         _ => CompactString::default(),
     }
+}
+
+/// An id that may well be the one already `known`: then it shares its bytes.
+fn id(known: &Rid, value: Value<'_>) -> Rid {
+    same_or_new(known, &text(value))
+}
+
+fn same_or_new(known: &Rid, id: &str) -> Rid {
+    if *id == **known { known.clone() } else { id.into() }
 }
 
 fn fill(slot: &mut CompactString, value: Value<'_>) {
@@ -225,10 +235,10 @@ fn read_root<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
                 facts.outcome_word = if outcome.word() == word { CompactString::default() } else { word };
             }
             Field::TerminalTime => facts.terminal_ns = attr.value().as_u64(),
-            Field::SessionId => facts.session_id = text(attr.value()),
+            Field::SessionId => facts.session_id = id(&facts.request_id, attr.value()),
             Field::SessionSource => facts.session_fallback = attr.value().as_str() == Some("request_id_fallback"),
             Field::Mode => facts.mode = Mode::of(attr.value().as_str().unwrap_or("")),
-            Field::RequestId if facts.request_id.is_empty() => fill(&mut facts.request_id, attr.value()),
+            Field::RequestId if facts.request_id.is_empty() => facts.request_id = text(attr.value()).as_str().into(),
             _ => {}
         }
     }
@@ -241,7 +251,7 @@ fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
     seen.http_failed = span.body.head().status_code == 2;
     for attr in attrs {
         match attr.field {
-            Field::XRequestId => facts.x_request_id = text(attr.value()),
+            Field::XRequestId => facts.x_request_id = id(&facts.request_id, attr.value()),
             Field::Uri => facts.endpoint = text(attr.value()),
             Field::Model => facts.model = text(attr.value()),
             Field::InputTokens => facts.input_tokens = attr.value().as_u64(),
@@ -264,7 +274,7 @@ pub(super) fn nanos(millis: f64) -> u64 {
 fn read_record(facts: &mut Facts, seen: &mut Seen, record: &Record) {
     let time_ns = record.time_ms.saturating_mul(1_000_000);
     if !record.session_id.is_empty() && (facts.session_id.is_empty() || facts.session_fallback) {
-        facts.session_id = record.session_id.clone();
+        facts.session_id = same_or_new(&facts.request_id, &record.session_id);
         facts.session_fallback = false;
     }
     match &record.body {
@@ -282,10 +292,11 @@ fn read_record(facts: &mut Facts, seen: &mut Seen, record: &Record) {
             facts.input_tokens = facts.input_tokens.or(end.input_tokens);
             facts.output_tokens = facts.output_tokens.or(end.output_tokens);
             facts.cached_tokens = end.cached_tokens;
-            for (slot, value) in [(&mut facts.model, &end.model), (&mut facts.x_request_id, &end.x_request_id)] {
-                if let (true, Some(value)) = (slot.is_empty(), value) {
-                    *slot = value.clone();
-                }
+            if let (true, Some(model)) = (facts.model.is_empty(), &end.model) {
+                facts.model = model.clone();
+            }
+            if let (true, Some(id)) = (facts.x_request_id.is_empty(), &end.x_request_id) {
+                facts.x_request_id = same_or_new(&facts.request_id, id);
             }
         }
         RecordBody::Payload(payload) if !payload.complete => facts.marks.set(Marks::INCOMPLETE_PAYLOAD),

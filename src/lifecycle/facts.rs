@@ -7,19 +7,19 @@
 use compact_str::CompactString;
 
 use super::account::{chunk, chunk_of};
-use super::ids::{SpanId, TraceId, Worker};
+use super::ids::{Rid, SpanId, TraceId, Worker};
 pub use super::marks::Marks;
 use super::stage::{Layout, Mode, Origin, Outcome, Phase};
 
 /// The digest of one request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// The request id; empty when nothing that arrived names one (the trace id stands in for it on screen).
-    pub request_id: CompactString,
+    pub request_id: Rid,
     /// The client's own id; empty when not said.
-    pub x_request_id: CompactString,
+    pub x_request_id: Rid,
     /// The session; empty when not said.
-    pub session_id: CompactString,
+    pub session_id: Rid,
     /// Whether the session is the producer's fallback (the request id itself) and so no session at all.
     pub session_fallback: bool,
     /// The model; empty when not said.
@@ -276,7 +276,7 @@ pub struct Stream {
 }
 
 /// Preprocessing (`request.preprocessing`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Preprocessing {
     /// The span, for drill-down.
     pub span: SpanId,
@@ -349,8 +349,10 @@ impl Facts {
     /// The bytes it takes in memory beside its own size, for accounting.
     pub fn heap_size(&self) -> usize {
         let long = |text: &CompactString| if text.is_heap_allocated() { chunk(text.capacity()) } else { 0 };
-        let own =
-            [&self.request_id, &self.x_request_id, &self.session_id, &self.model, &self.outcome_word, &self.endpoint];
+        let own = [&self.model, &self.outcome_word, &self.endpoint];
+        // The request id's own bytes are the store's; ids that are the same share them.
+        let of_id =
+            |id: &Rid| if id.is_empty() || Rid::ptr_eq(id, &self.request_id) { 0 } else { chunk(16 + id.len()) };
         let stages = self.stream.iter().map(|stream| long(&stream.outcome)).chain(
             self.preprocessing
                 .iter()
@@ -379,6 +381,8 @@ impl Facts {
             + chunk_of::<Leg>(self.legs.capacity())
             + self.legs.iter().map(boxed).sum::<usize>()
             + own.into_iter().map(long).sum::<usize>()
+            + of_id(&self.x_request_id)
+            + of_id(&self.session_id)
             + stages.sum::<usize>()
             + self.legs.iter().map(of_leg).sum::<usize>()
     }

@@ -1,6 +1,10 @@
 //! Ids of the trace world, as bytes, with their one text form (lower-case hex).
 
 use std::fmt;
+use std::sync::Arc;
+
+/// A request's id, or another that may be the same. Several places name the same request; they share its bytes.
+pub type Rid = Arc<str>;
 
 /// A trace id: 16 bytes, never all zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,6 +14,7 @@ mod legs;
 #[cfg(test)]
 pub mod made;
 mod marks;
+pub mod must;
 pub mod packed;
 pub mod record;
 pub mod request;

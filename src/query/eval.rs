@@ -198,9 +198,8 @@ impl Subject<'_> {
             };
             forms.iter().any(|form| said(form.as_str())) || said(&worker.short())
         };
-        [&facts.request_id, &facts.x_request_id, &facts.session_id, &facts.model, &facts.endpoint]
-            .into_iter()
-            .any(|text| said(text))
+        [&facts.request_id, &facts.x_request_id, &facts.session_id].into_iter().any(|id| said(id))
+            || [&facts.model, &facts.endpoint].into_iter().any(|text| said(text))
             || said(facts.outcome_text())
             || facts.outcome.is_some_and(|outcome| said(outcome.word()))
             || facts.trace.is_some_and(|trace| ids && said(Small::of(format_args!("{trace}")).as_str()))

@@ -34,6 +34,7 @@
 mod complete;
 mod eval;
 mod fields;
+mod needs;
 mod number;
 mod parse;
 mod term;

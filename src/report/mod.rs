@@ -71,8 +71,6 @@ pub struct ForwardingSection {
     pub refused: u64,
     /// Spans and records refused there within exports that were taken.
     pub rejected: u64,
-    /// Of metrics in JSON, which cannot be passed on.
-    pub left_out: u64,
     /// Still waiting at the end.
     pub waiting: u64,
     /// What was wrong last.
@@ -81,14 +79,13 @@ pub struct ForwardingSection {
 
 impl std::fmt::Display for ForwardingSection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { target, forwarded, retried, dropped, refused, rejected, left_out, waiting, trouble } = self;
+        let Self { target, forwarded, retried, dropped, refused, rejected, waiting, trouble } = self;
         write!(f, "{forwarded} exports to {target}, {retried} sent again")?;
         for (count, what) in [
             (waiting, "not sent at the end"),
             (dropped, "dropped"),
             (refused, "refused there"),
             (rejected, "spans or records rejected there"),
-            (left_out, "of metrics in JSON left out"),
         ] {
             if *count > 0 {
                 write!(f, "; {count} {what}")?;
@@ -109,8 +106,6 @@ pub struct RecordingSection {
     pub bytes: u64,
     /// Export requests that were not recorded: the disk could not keep up, or the recording had ended.
     pub lost: u64,
-    /// Exports of metrics, which are not recorded.
-    pub metrics: u64,
     /// Values nested too deeply, recorded as a note.
     pub too_deep: u64,
     /// Why it ended early.
@@ -119,9 +114,9 @@ pub struct RecordingSection {
 
 impl std::fmt::Display for RecordingSection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { file, requests, bytes, lost, metrics, too_deep, ended } = self;
+        let Self { file, requests, bytes, lost, too_deep, ended } = self;
         write!(f, "{requests} exports, {}, in {file}", crate::view::format::bytes(*bytes))?;
-        for (count, what) in [(lost, "not recorded"), (metrics, "of metrics left out"), (too_deep, "deep values cut")] {
+        for (count, what) in [(lost, "not recorded"), (too_deep, "deep values cut")] {
             if *count > 0 {
                 write!(f, "; {count} {what}")?;
             }

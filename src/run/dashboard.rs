@@ -29,7 +29,7 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if let Some(refusal) = tui::terminal::refusal() {
         return Err(refusal.to_string());
     }
-    let from = settings::store(&args.from, Until::Ever, now_ns())?;
+    let from = settings::store(&args.from, None, Until::Ever, now_ns())?;
     if let Some(from) = &from {
         remote::probe(from)?;
     }

@@ -134,7 +134,7 @@ fn gather(
         false => None,
     };
     let mut store = Store::new(settings::limits(&args.keep));
-    let from = settings::store(&args.from, Until::Now, now_ns())?;
+    let from = settings::store(&args.from, filter.as_ref(), Until::Now, now_ns())?;
     let (mut input, arrived_ns) = files::into_store(&args.files, &mut store)?;
     if let Some(from) = &from {
         stores::into_store(from, &mut store, &mut input)?;

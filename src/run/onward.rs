@@ -25,7 +25,8 @@ impl Onward {
     pub(super) fn start(args: &cli::Onward, own: &[SocketAddr], alarm: &Alarm) -> Result<(Arc<Self>, Taps), String> {
         let mut taps = Taps::new();
         let mut onward = Self::default();
-        if let Some(settings) = settings::forwarding(args)? {
+        if let Some((settings, cautions)) = settings::forwarding(args)? {
+            cautions.iter().for_each(|caution| alarm(caution));
             if let Some(own) = settings.target.is_own(own) {
                 return Err(format!(
                     "--forward {}: is {own}, where this program itself listens; give another endpoint",
@@ -65,28 +66,18 @@ impl Onward {
     pub(super) fn finish(&self, input: &mut InputSection) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(forwarding) = &self.forwarding {
-            let forward::Standing {
-                forwarded, retried, dropped, refused, rejected, left_out, waiting, trouble, ..
-            } = forwarding.finish();
+            let forward::Standing { forwarded, retried, dropped, refused, rejected, waiting, trouble, .. } =
+                forwarding.finish();
             let target = forwarding.target().to_string();
-            let section = ForwardingSection {
-                target,
-                forwarded,
-                retried,
-                dropped,
-                refused,
-                rejected,
-                left_out,
-                waiting,
-                trouble,
-            };
+            let section =
+                ForwardingSection { target, forwarded, retried, dropped, refused, rejected, waiting, trouble };
             notes.push(format!("forwarded {section}"));
             input.forwarding = Some(section);
         }
         if let Some(recording) = &self.recording {
-            let record::Standing { requests, bytes, lost, metrics, too_deep, ended } = recording.finish();
+            let record::Standing { requests, bytes, lost, too_deep, ended } = recording.finish();
             let file = recording.path().display().to_string();
-            let section = RecordingSection { file, requests, bytes, lost, metrics, too_deep, ended };
+            let section = RecordingSection { file, requests, bytes, lost, too_deep, ended };
             notes.push(format!("recorded {section}"));
             input.recording = Some(section);
         }

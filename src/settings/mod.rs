@@ -20,6 +20,7 @@ use crate::query::Query;
 use crate::source::otlp;
 use crate::source::remote::client::Base;
 use crate::source::remote::{self, Until};
+use crate::source::trust;
 use crate::store::Limits;
 use crate::tap::forward::target::Target;
 use crate::tap::{forward, record};
@@ -104,11 +105,11 @@ pub fn limits(keep: &cli::Keep) -> Limits {
     }
 }
 
-/// Where to pass on what is received.
+/// Where to pass on what is received, and what is worth telling of it.
 ///
 /// # Errors
-/// An address or a header that is none; no value of a header is repeated.
-pub fn forwarding(onward: &cli::Onward) -> Result<Option<forward::Settings>, String> {
+/// An address, a header, a token or a file that is none; no value of a header and no token is repeated.
+pub fn forwarding(onward: &cli::Onward) -> Result<Option<(forward::Settings, Vec<String>)>, String> {
     let Some(url) = &onward.forward else { return Ok(None) };
     let target = Target::parse(url).map_err(|error| format!("--forward: {error}"))?;
     let mut headers = http::HeaderMap::new();
@@ -116,8 +117,26 @@ pub fn forwarding(onward: &cli::Onward) -> Result<Option<forward::Settings>, Str
         let (name, value) = remote::client::header(text).map_err(|error| format!("--forward-header: {error}"))?;
         headers.append(name, value);
     }
+    let mut cautions = Vec::new();
+    if let Some(path) = &onward.forward_token_file {
+        let token = otlp::Token::from_file(path).map_err(|error| format!("--forward-token-file {error}"))?;
+        cautions.extend(token.cautions());
+        headers.insert(http::header::AUTHORIZATION, token.bearer());
+    }
+    let identity = match (&onward.forward_cert, &onward.forward_key) {
+        (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+        (Some(_), None) => return Err("--forward-cert needs --forward-key with the certificate's key".into()),
+        (None, Some(_)) => return Err("--forward-key needs --forward-cert with its certificate".into()),
+        (None, None) => None,
+    };
+    if !target.is_tls && headers.contains_key(http::header::AUTHORIZATION) && !target.is_here() {
+        cautions.push(format!(
+            "--forward {target}: what it is shown to let us in goes there in plain text: use grpcs or https"
+        ));
+    }
+    let files = trust::Files { authority: onward.forward_ca.clone(), identity };
     let waiting = onward.forward_queue.unwrap_or(forward::WAITING);
-    Ok(Some(forward::Settings { target, headers, gzip: onward.forward_gzip, waiting }))
+    Ok(Some((forward::Settings { target, headers, gzip: onward.forward_gzip, waiting, files }, cautions)))
 }
 
 /// What to record to.
@@ -133,11 +152,17 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The trace store to read; `None` when none is asked for.
+/// The trace store to read; `None` when none is asked for. Of a filter that will hold to the end (not one that may be changed on
+/// a screen) the store is asked as much as it can search by.
 ///
 /// # Errors
 /// A word that names no store, an address that is none, a time that is none, what this store cannot search for.
-pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<remote::Settings>, String> {
+pub fn store(
+    from: &cli::FromStore,
+    filter: Option<&Query>,
+    usual: Until,
+    now_ns: u64,
+) -> Result<Option<remote::Settings>, String> {
     let [store, url] = &from.from[..] else { return Ok(None) };
     let Some((kind, _)) = remote::Kind::ALL.into_iter().find(|(_, word)| word.eq_ignore_ascii_case(store)) else {
         return Err(format!("--from: expected jaeger or tempo before the address, found {store:?}"));
@@ -162,6 +187,7 @@ pub fn store(from: &cli::FromStore, usual: Until, now_ns: u64) -> Result<Option<
         shorter_ns: from.max_duration.map(nanos),
         attributes: from.attribute.iter().map(attribute).collect::<Result<_, _>>()?,
         traceql: from.traceql.clone(),
+        must: filter.map(Query::needs).unwrap_or_default(),
     };
     if kind == remote::Kind::Jaeger && (!search.attributes.is_empty() || search.traceql.is_some()) {
         return Err(

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
@@ -35,12 +36,13 @@ type Part = fn(Command) -> Command;
 const LISTEN: Part = cli::Listen::augment_args;
 const KEEP: Part = cli::Keep::augment_args;
 const LOOK: Part = cli::Look::augment_args;
+const ONWARD: Part = cli::Onward::augment_args;
 
-/// What may stand in the file, by command; the first is the dashboard. Elsewhere a filter or a port that was set for the
-/// dashboard would be a trap.
+/// What may stand in the file, by command; the first is the dashboard. Elsewhere a filter, a port or an endpoint to forward
+/// to that was set for the dashboard would be a trap.
 const PARTS: [(&str, &[Part]); 6] = [
-    ("", &[LISTEN, KEEP, LOOK]),
-    ("config", &[LISTEN, KEEP, LOOK]),
+    ("", &[LISTEN, ONWARD, KEEP, LOOK]),
+    ("config", &[LISTEN, ONWARD, KEEP, LOOK]),
     ("demo", &[KEEP, LOOK]),
     ("report", &[LISTEN, KEEP]),
     ("export", &[LISTEN, KEEP]),
@@ -89,8 +91,14 @@ pub fn resolve(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Refusal
     let command = with_defaults(command, &file.values);
     let matches = command.clone().try_get_matches_from(&words)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
+    if let Some(words) = without_its_own(&matches) {
+        return Err(command.clone().error(ErrorKind::MissingRequiredArgument, words).into());
+    }
     match &mut cli.command {
-        None => cli.dashboard.look.keys = file.keys,
+        None => {
+            cli.dashboard.look.keys = file.keys;
+            leave_out_onward(&mut cli.dashboard, &matches);
+        }
         Some(cli::Command::Demo(demo)) => demo.look.keys = file.keys,
         Some(cli::Command::Config(config)) => {
             if let Some((_, matches)) = matches.subcommand() {
@@ -100,6 +108,34 @@ pub fn resolve(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Refusal
         Some(_) => {}
     }
     Ok(cli)
+}
+
+/// Options of the command line that say how to do what was not asked for: `--record-max` without `--record`. That the file
+/// says it is no mistake.
+fn without_its_own(matches: &ArgMatches) -> Option<String> {
+    let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
+    let said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let with_value = |id: &str| matches.try_contains_id(id).is_ok_and(|is| is) && matches.get_raw(id).is_some();
+    matches.ids().map(|id| id.as_str()).filter(|id| said(id)).find_map(|id| {
+        let base = ["record", "forward"]
+            .into_iter()
+            .find(|base| id.strip_prefix(base).is_some_and(|rest| rest.starts_with('_')))?;
+        (!with_value(base)).then(|| format!("--{} says how, and --{base} is not there", id.replace('_', "-")))
+    })
+}
+
+/// What the file says of going on is about what is received, and a dashboard of files or a trace store receives nothing.
+fn leave_out_onward(dashboard: &mut cli::Dashboard, matches: &ArgMatches) {
+    if dashboard.files.is_empty() && dashboard.from.from.is_empty() {
+        return;
+    }
+    let said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    if !said("record") {
+        dashboard.onward.record = None;
+    }
+    if !said("forward") {
+        dashboard.onward.forward = None;
+    }
 }
 
 fn wants_defaults(matches: &ArgMatches) -> bool {
@@ -153,8 +189,10 @@ fn shown(command: &Command, matches: &ArgMatches, path: Option<&Path>, file: &Fi
             (Some(_), None) => "default".to_owned(),
             (None, None) => "not set".to_owned(),
         };
+        let is_secret = option.is_hide_env_values_set();
         rows.push(match texts.is_empty() {
             true => (format!("# {} =", name(option)), source),
+            false if is_secret => (format!("# {} = …    not shown", name(option)), source),
             false => (format!("{} = {}", name(option), toml_value(option, &texts)), source),
         });
     }

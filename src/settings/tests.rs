@@ -56,6 +56,34 @@ fn what_is_set_for_the_dashboard_is_no_trap_elsewhere() {
 }
 
 #[test]
+fn what_is_recorded_and_passed_on_may_stand_in_the_file() {
+    let file = "record = '/tmp/r.jsonl'\nrecord-max = '9MiB'\nforward = 'grpcs://c'\nforward-gzip = true\n\
+                forward-header = ['A=hush']\nforward-ca = '/ca.pem'\n";
+    let onward = |words: &[&str]| asked(file, words).unwrap().dashboard.onward;
+    let all = onward(&[]);
+    assert_eq!((all.record.as_deref(), all.record_max), (Some("/tmp/r.jsonl".as_ref()), Some(9 << 20)));
+    assert_eq!((all.forward.as_deref(), all.forward_gzip, all.record_keep), (Some("grpcs://c"), true, Some(4)));
+    assert!(!onward(&["--forward-gzip=false"]).forward_gzip);
+    // Of files nothing is received; elsewhere it would be a trap.
+    let none = onward(&["x.jsonl"]);
+    assert_eq!((none.record, none.forward), (None, None));
+    assert_eq!(onward(&["x.jsonl", "--forward", "grpc://d"]).forward.as_deref(), Some("grpc://d"));
+    let Some(Command::Demo(demo)) = asked(file, &["demo"]).unwrap().command else { panic!() };
+    assert_eq!((demo.onward.record, demo.onward.forward), (None, None));
+    // How without what is a mistake of the command line, not of the file.
+    assert!(asked("record-max = '9MiB'", &[]).is_ok());
+    let refused = asked("", &["--record-max", "9MiB"]).unwrap_err();
+    assert!(
+        matches!(&refused, Refusal::Usage(error) if error.to_string().contains("--record is not there")),
+        "{refused:?}"
+    );
+    assert!(asked("record = '/tmp/r'", &["--record-max", "9MiB"]).is_ok());
+    // What is sent along is not shown.
+    let Some(Command::Config(config)) = asked(file, &["config"]).unwrap().command else { panic!() };
+    assert!(!config.shown.contains("hush") && config.shown.contains("# forward-header = …"), "{}", config.shown);
+}
+
+#[test]
 fn mistakes_are_told_with_their_lines_and_what_was_meant() {
     let text = "thme = 'nord'\nmax-memory = 'lots'\nascii = 'perhaps'\nwindow = '7m'\ngrpc = { port = 1 }\nkeys = 3\n\
                 theme = ['a', 'b']\nfollow = true\n";
@@ -174,7 +202,7 @@ fn a_store_is_read_from_the_command_line() {
     let ask = |words: &[&str]| {
         let cli =
             <cli::Cli as clap::Parser>::try_parse_from([&["reqtop"], words].concat()).map_err(|e| e.to_string())?;
-        store(&cli.dashboard.from, Until::Ever, NOW)
+        store(&cli.dashboard.from, None, Until::Ever, NOW)
     };
     assert!(ask(&[]).unwrap().is_none());
     let url = "http://127.0.0.1:16686";

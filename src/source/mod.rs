@@ -1,6 +1,7 @@
 //! Ways in: every source ends in payloads that [`intake`] carries to the store's one writer. Knows no store.
 //!
-//! Owns: the endpoint ([`otlp`]), files ([`mod@file`]), trace stores ([`remote`]), the channel between them and the writer,
+//! Owns: the endpoint ([`otlp`]), files ([`mod@file`]), trace stores ([`remote`]), whom a client of ours trusts
+//! ([`trust`]), the channel between them and the writer,
 //! and [`decode`], with which the writer turns a payload into the batch that the store takes. Keeps out: keeping, showing, the terminal.
 
 use crate::lifecycle::batch::Batch;
@@ -11,6 +12,7 @@ pub mod notices;
 pub mod otlp;
 pub mod remote;
 pub mod replay;
+pub mod trust;
 
 use intake::{Body, Payload};
 

@@ -9,6 +9,7 @@ use super::group::REGROUP_NS;
 use super::{Request, Store, read};
 use crate::checks::{self, Alike, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run};
 use crate::lifecycle::facts::{Marks, State};
+use crate::lifecycle::ids::Rid;
 use crate::lifecycle::request::RequestKey;
 
 /// How long after the last news an ended request is settled, nanoseconds: pieces of one trace arrive up to 15 s apart
@@ -62,7 +63,7 @@ pub struct Violation {
     /// The request; may be gone.
     pub key: RequestKey,
     /// Its id.
-    pub request_id: compact_str::CompactString,
+    pub request_id: Rid,
     /// What was found.
     pub finding: Finding,
 }

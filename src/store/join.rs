@@ -6,7 +6,7 @@
 use super::group::Part;
 use super::slots::Slots;
 use super::trace::Group;
-use super::{Map, Request, Rid, Set, Store};
+use super::{Map, Request, Rid, Set, Store, Twins};
 use crate::lifecycle::assemble::Told;
 use crate::lifecycle::batch::Sign;
 use crate::lifecycle::facts::Facts;
@@ -54,7 +54,7 @@ impl Store {
         if let Some(kept) = kept {
             self.name_request(kept, &part.rid);
         }
-        let others: &[RequestKey] = self.by_rid.get(&part.rid).map_or(&[], Vec::as_slice);
+        let others: &[RequestKey] = self.by_rid.get(&part.rid).map_or(&[], Twins::as_slice);
         // Nearly always: the request of this trace, and no other has its id.
         if let (Some(kept), [only]) = (kept, others)
             && *only == kept
@@ -153,7 +153,7 @@ impl Store {
         if rid.is_empty() {
             return;
         }
-        let keys = self.by_rid.entry(rid.clone()).or_insert_with(|| Vec::with_capacity(1));
+        let keys = self.by_rid.entry(rid.clone()).or_default();
         if keys.len() >= MOST_TWINS {
             keys.remove(0);
         }

@@ -26,7 +26,6 @@ mod trace;
 mod traces;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use compact_str::CompactString;
 use hashbrown::{HashMap, HashSet};
@@ -35,6 +34,7 @@ use crate::lifecycle::assemble::Told;
 use crate::lifecycle::body::{Attr, Pieces};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::Facts;
+use crate::lifecycle::ids::Rid;
 use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
@@ -43,14 +43,16 @@ use interner::Interner;
 pub use lens::{Lens, is_within, time_of};
 pub use past::Past;
 use slots::Slots;
+use smallvec::SmallVec;
 use trace::Trace;
 use traces::Traces;
 
 /// A map with a fast hash that outsiders cannot predict.
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// A request id. Several places name the same request; they share its bytes.
-type Rid = Arc<str>;
+/// The requests with one id: nearly always a single one.
+type Twins = SmallVec<[RequestKey; 2]>;
+
 /// Likewise a set.
 type Set<K> = HashSet<K, foldhash::fast::RandomState>;
 
@@ -221,7 +223,7 @@ pub struct Store {
     doomed: Vec<Trace>,
     requests: BTreeMap<RequestKey, Box<Request>>,
     next_key: u64,
-    by_rid: Map<Rid, Vec<RequestKey>>,
+    by_rid: Map<Rid, Twins>,
     aliases: Map<RequestKey, RequestKey>,
     dirty_traces: Vec<u32>,
     dirty_requests: Vec<RequestKey>,
@@ -305,7 +307,8 @@ impl Store {
     /// Bytes held, over everything kept.
     pub fn memory(&self) -> usize {
         let tables = self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory();
-        self.accounted + tables + self.memory.size() + self.checked.memory()
+        let sessions = self.lens.rollup().sessions.memory();
+        self.accounted + tables + self.memory.size() + self.checked.memory() + sessions
     }
 
     /// The limits it was made with.

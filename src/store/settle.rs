@@ -5,7 +5,7 @@ use super::past::Heard;
 use super::read::spans_of;
 use super::rollup::Rollup;
 use super::trace::Trace;
-use super::{Request, Rid, Standing, Store};
+use super::{Request, Rid, Standing, Store, Twins};
 use crate::lifecycle::account::{chunk, chunk_of, entry};
 use crate::lifecycle::assemble::{Input, Told, assemble};
 use crate::lifecycle::facts::{Facts, Marks, State};
@@ -151,11 +151,7 @@ const PLACES: usize = 2 * size_of::<(RequestKey, Box<Request>)>() + 3 * size_of:
 
 /// The bytes of a request beside its traces: itself, its place in the maps, its id, its facts and records.
 fn size_of_request(request: &Request) -> usize {
-    let id = if request.rid.is_empty() {
-        0
-    } else {
-        chunk(16 + request.rid.len()) + entry::<(Rid, Vec<RequestKey>)>() + chunk_of::<RequestKey>(1)
-    };
+    let id = if request.rid.is_empty() { 0 } else { chunk(16 + request.rid.len()) + entry::<(Rid, Twins)>() };
     let told = request.told.as_ref().map_or(0, |told| chunk_of::<Told>(1) + told.heap_size());
     let aliases = request.aliases.len() * entry::<(RequestKey, RequestKey)>();
     chunk_of::<Request>(1)
@@ -163,7 +159,7 @@ fn size_of_request(request: &Request) -> usize {
         + id
         + told
         + aliases
-        + chunk_of::<u32>(request.traces.capacity())
+        + request.traces.heap_size()
         + chunk_of::<RequestKey>(request.aliases.capacity())
         + chunk_of::<Record>(request.records.capacity())
         + request.facts.heap_size()

@@ -1,11 +1,15 @@
 //! The traces that a request has rows in, as a set: finding one costs no walk, and those that hold its `http-request` or
 //! root come first.
 
+use smallvec::SmallVec;
+
+use crate::lifecycle::account::chunk_of;
+
 /// Slots of traces. Nearly every request has one; a request joined by its id alone may have many.
 #[derive(Debug, Default)]
 pub struct Slots {
     /// First the anchored ones, then the others, each part in order.
-    slots: Vec<u32>,
+    slots: SmallVec<[u32; 4]>,
     anchored: u32,
 }
 
@@ -79,9 +83,9 @@ impl Slots {
         }
     }
 
-    /// What its list has room for.
-    pub fn capacity(&self) -> usize {
-        self.slots.capacity()
+    /// Bytes in the heap.
+    pub fn heap_size(&self) -> usize {
+        if self.slots.spilled() { chunk_of::<u32>(self.slots.capacity()) } else { 0 }
     }
 
     fn take(&mut self, at: usize, anchored: bool) {

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 
 use super::account::Account;
 use super::data::Data;
+use super::pace::Pace;
 use super::window::Window;
 use super::{Line, Piece, Tone, format};
 use crate::store::Counts;
@@ -177,25 +178,6 @@ pub fn sparkline(values: impl Iterator<Item = u64> + Clone) -> String {
     values.map(|value| STEPS[((value as u128 * 7).div_ceil(u128::from(most)) as usize).min(7)]).collect()
 }
 
-/// How the screen stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// Shows what comes in.
-    Live,
-    /// Frozen; as many requests have come since.
-    Paused {
-        /// Requests since the pause.
-        newer: u64,
-    },
-    /// Shows a moment that has passed.
-    Back {
-        /// The moment, nanoseconds since the epoch.
-        at_ns: u64,
-        /// How long before the last moment of all that is held, nanoseconds.
-        ago_ns: u64,
-    },
-}
-
 /// Builds the header.
 pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, window: Window, now_ns: u64) -> Header {
     let (counts, standing, (held, limit)) = (data.counts(), data.standing(), data.memory());
@@ -255,25 +237,8 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
         let long = vec![Piece::new(format!("! {count}"), Tone::Warn), Piece::dim(" notices")];
         add(3, long, vec![Piece::new(format!("!{count}"), Tone::Warn)], false);
     }
-    match pace {
-        Pace::Live => {
-            let long = vec![Piece::new("LIVE ", Tone::Good), Piece::plain(window.word())];
-            add(1, long.clone(), long, true);
-        }
-        Pace::Paused { newer } => {
-            let short = vec![Piece::new("PAUSED ", Tone::Warn), Piece::plain(window.word())];
-            let mut long = short.clone();
-            long.push(Piece::dim(format!(" {} since", format::count(newer))));
-            add(1, long, short, true);
-        }
-        Pace::Back { at_ns, ago_ns } => {
-            let ago = format::duration(ago_ns);
-            let short = vec![Piece::new("BACK ", Tone::Warn), Piece::plain(format!("−{ago} {}", window.word()))];
-            let mut long = vec![Piece::new("BACK ", Tone::Warn), Piece::plain(format::clock_ms(at_ns))];
-            long.push(Piece::dim(format!(" −{ago} · {} · p live", window.word())));
-            add(1, long, short, true);
-        }
-    }
+    let (long, short) = pace.words(window);
+    add(1, long, short, true);
     let (long, short) = match vitals.last_arrival_ns.map(format::clock) {
         Some(last) => (vec![Piece::dim("last "), Piece::plain(&last)], vec![Piece::dim(last)]),
         None => (vec![Piece::dim("nothing yet")], vec![Piece::dim("nothing yet")]),

@@ -144,7 +144,7 @@ fn request(facts: &Facts, _: u64) -> Piece {
 }
 
 fn session(facts: &Facts, _: u64) -> Piece {
-    match facts.session_id.as_str() {
+    match &*facts.session_id {
         "" if facts.has_root || facts.has_record => Nothing::NoSuch.mark(),
         "" => absent(facts, Nothing::NoSuch),
         _ if facts.session_fallback => Nothing::NoSuch.mark(),

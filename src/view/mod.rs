@@ -15,6 +15,7 @@ pub mod link;
 pub mod list;
 pub mod otlp_json;
 pub mod outcomes;
+pub mod pace;
 pub mod panes;
 pub mod request;
 pub mod story;
@@ -194,7 +195,7 @@ pub fn standing_piece(facts: &Facts) -> Piece {
 
 /// The name a request is shown under: its id, or its trace's when no id has arrived.
 pub fn request_name(facts: &Facts) -> String {
-    match (facts.request_id.as_str(), facts.trace) {
+    match (&*facts.request_id, facts.trace) {
         ("", Some(trace)) => format!("trace {trace}"),
         ("", None) => "no id".into(),
         (id, _) => id.to_owned(),

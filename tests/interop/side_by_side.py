@@ -15,6 +15,8 @@ import threading
 import time
 
 IDLE_SECONDS = 20
+# What is done with what came, such as checks after a time of grace, is no idling.
+SETTLED_SECONDS = 30
 UUID = re.compile(rb"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
 
 
@@ -130,7 +132,7 @@ def main():
     for thread in threads:
         thread.join()
     took = time.monotonic() - begun
-    time.sleep(5)
+    time.sleep(SETTLED_SECONDS)
     grown = resident(pid) - before
     idle = cpu(pid)
     time.sleep(IDLE_SECONDS)

@@ -64,10 +64,11 @@ pub fn bombs(form: Form) -> String {
         let answer = protobuf(listening.http, &format!("Content-Encoding: {coding}"), &body);
         assert_eq!(answer.status, 413, "{coding}: {answer:?}");
     }
-    for (coding, body) in [("gzip", gzip(&past)), ("zstd", zstd::encode_all(&past[..], 1).unwrap())] {
+    // As much as fits, compressed, into the window that a client may fill unasked.
+    let past = &past[..past.len().min(900 * MIB)];
+    for (coding, body) in [("gzip", gzip(past)), ("zstd", zstd::encode_all(past, 1).unwrap())] {
         assert!(send_grpc(listening.grpc, coding, &grpc_message(&body)), "{coding} over gRPC");
     }
-    drop(past);
     assert!(peak_memory(pid) < 128 * MIB, "one at a time: {}", mib(peak_memory(pid)));
     let below = gzip(&vec![0; 16 * MIB - 1024]);
     let many = form.pick(96, 1000);
@@ -201,7 +202,7 @@ pub fn huge_values(form: Form) -> String {
         let body = one_span(1).to_string().replace("\"name\":", &format!("\"attributes\":[{{\"key\":\"deep\",\"value\":{deep}}}],\"name\":"));
         status.push(post(listening.http, "/v1/traces", "application/json", body.as_bytes()).status);
     }
-    assert_eq!((status[0], status[3]), (200, 400), "{status:?}");
+    assert_eq!(status, [200; 4], "what is too deep costs itself");
     let peak = peak_memory(pid);
     assert!(peak < 400 * MIB, "{}", mib(peak));
     listening.end();

@@ -92,7 +92,7 @@ pub fn days(form: Form) -> String {
         }
     }
     assert_eq!(sent, all);
-    let text = terminal.wait("what was given up", |text| text.contains("evicted"));
+    let text = terminal.wait("what was given up", |text| text.contains("evicted") || text.contains("lost "));
     assert!(most <= early + early / 3 + (24 << 20), "{} after a third, {} at most", mib(early), mib(most));
     assert!(slowest < Duration::from_millis(form.pick(20_000, 1_000)), "{slowest:?}");
     terminal.type_keys("q");

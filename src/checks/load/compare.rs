@@ -94,7 +94,7 @@ pub fn compare<'a>(list: &LoadList, requests: impl Iterator<Item = (RequestKey, 
     let mut by_id: BTreeMap<&str, Vec<(RequestKey, &Facts)>> = BTreeMap::new();
     let mut rest: Vec<(RequestKey, &Facts)> = Vec::new();
     for (key, facts) in requests {
-        match facts.x_request_id.as_str() {
+        match &*facts.x_request_id {
             "" => rest.push((key, facts)),
             id => by_id.entry(id).or_default().push((key, facts)),
         }

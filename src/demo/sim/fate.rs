@@ -3,6 +3,7 @@
 use crate::demo::emit::{Ending, Leaving, WorkerEnd};
 use crate::lifecycle::stage::{Outcome, Phase};
 
+use super::cache::PrefixCache;
 use super::life::{Next, then};
 use super::request::{Leg, Note, Request, Stage};
 use super::{Event, Step, World};
@@ -211,6 +212,10 @@ impl World {
             .collect();
         for number in lost {
             self.loses_worker(number);
+        }
+        // Ranks are remembered for good, their caches are not: a demo of days sees many die.
+        for rank in self.pools[pool].ranks.iter_mut().filter(|rank| rank.worker == worker) {
+            rank.cache = PrefixCache::default();
         }
         let flush_ns = self.out.retire(process, self.now_ns);
         self.at(flush_ns, Event::Flush(process, crate::demo::Signal::Traces));

@@ -19,8 +19,9 @@ const RECORDS: usize = 512;
 pub(super) struct Gathered {
     traces: Joined,
     logs: Joined,
+    metrics: Joined,
     records: Vec<Record>,
-    /// What was refused or counted in traces, logs and metrics.
+    /// What was refused or counted in them on the way.
     tally: Tally,
     /// Payloads that are whole: of recordings, whose requests stay apart because each has its own time.
     ready: Vec<Ready>,
@@ -43,7 +44,7 @@ struct Joined {
 impl Gathered {
     /// Whether it is to be handed on, when about `joined` bytes are to be joined.
     pub fn is_full(&self, joined: usize) -> bool {
-        let bytes = self.traces.bytes.len() + self.logs.bytes.len();
+        let bytes = self.traces.bytes.len() + self.logs.bytes.len() + self.metrics.bytes.len();
         let apart = joined == 0 && bytes + self.records.len() > 0;
         bytes >= joined.max(1) || self.records.len() >= RECORDS || apart || !self.ready.is_empty()
     }
@@ -93,11 +94,10 @@ impl Gathered {
             }
             return Ok(tally);
         }
-        let mut none = Joined::default();
         let out = match shape.signal() {
             Signal::Traces => &mut self.traces,
             Signal::Logs => &mut self.logs,
-            Signal::Metrics => &mut none,
+            Signal::Metrics => &mut self.metrics,
         };
         let tally = json::transcode(shape, text, &mut out.bytes)?;
         out.ends.push((line, out.bytes.len()));
@@ -106,7 +106,9 @@ impl Gathered {
 
     /// Makes payloads of what has been joined.
     fn seal(&mut self) {
-        for (signal, joined) in [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs)] {
+        let all =
+            [(Signal::Traces, &mut self.traces), (Signal::Logs, &mut self.logs), (Signal::Metrics, &mut self.metrics)];
+        for (signal, joined) in all {
             let Joined { bytes, ends } = std::mem::take(joined);
             if !bytes.is_empty() {
                 let tally = std::mem::take(&mut self.tally);

@@ -17,6 +17,7 @@ use crate::lifecycle::batch::Tally;
 use crate::source::intake::Signal;
 
 mod fields;
+mod metrics;
 mod print;
 mod repair;
 mod value;
@@ -63,23 +64,23 @@ impl Shape {
         match self {
             Self::Request(Signal::Traces) => &fields::TRACES,
             Self::Request(Signal::Logs) => &fields::LOGS,
-            Self::Request(Signal::Metrics) => &fields::METRICS,
+            Self::Request(Signal::Metrics) => &metrics::METRICS,
             Self::Resource(Signal::Traces) => &fields::RESOURCE_SPANS,
             Self::Resource(Signal::Logs) => &fields::RESOURCE_LOGS,
-            Self::Resource(Signal::Metrics) => &fields::RESOURCE_METRICS,
+            Self::Resource(Signal::Metrics) => &metrics::RESOURCE_METRICS,
         }
     }
 }
 
-/// Appends the text to `out` as an export request in protobuf, and tells what was left out or only counted. Metrics are
-/// counted and write nothing. On an error `out` is as it was.
+/// Appends the text to `out` as an export request in protobuf, and tells what was left out or only counted. On an error
+/// `out` is as it was.
 ///
 /// # Errors
 /// When the text is not JSON, or nothing in it is good: which field, what was expected and what came.
 pub fn transcode(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
     let start = out.len();
     let done = transcode_text(shape, json, out);
-    if done.is_err() || shape.signal() == Signal::Metrics {
+    if done.is_err() {
         out.truncate(start);
     }
     done.map_err(|error| format!("not OTLP/JSON: {error}"))
@@ -135,7 +136,7 @@ fn read(shape: Shape, text: &str, out: &mut Vec<u8>) -> Result<Read, String> {
     .map_err(|error| error.to_string())?;
     let Writer { mut tally, repeated, good, misshapen, at_home, foreign, .. } = writer;
     tally.refusal = tally.refusal.or(foreign);
-    let nothing = good + tally.metric_points == 0;
+    let nothing = good == 0;
     Ok(Read { repeated, useless: nothing && (misshapen || (tally.misplaced > 0 && !at_home)), tally })
 }
 
@@ -178,5 +179,7 @@ pub fn first_key<T>(json: &[u8], wanted: impl FnMut(&str) -> Option<T>) -> Optio
     found
 }
 
+#[cfg(test)]
+mod full;
 #[cfg(test)]
 mod tests;

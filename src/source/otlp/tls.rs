@@ -123,7 +123,7 @@ impl Tls {
 }
 
 /// The certificates of a PEM file; at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(in crate::source) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let name = path.display();
     let bytes = read(path, &open(path)?)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
@@ -140,7 +140,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-fn key(path: &Path, cautions: &mut Vec<String>) -> Result<PrivateKeyDer<'static>, String> {
+pub(in crate::source) fn key(path: &Path, cautions: &mut Vec<String>) -> Result<PrivateKeyDer<'static>, String> {
     let name = path.display();
     let file = open(path)?;
     if open_to_others(&file) {

@@ -76,8 +76,17 @@ impl Token {
         String::from_utf8_lossy(&self.secret).into_owned()
     }
 
+    /// The header's value that shows it; nothing prints it.
+    pub fn bearer(&self) -> HeaderValue {
+        // A token is made of characters that fit a header.
+        let mut value = HeaderValue::from_bytes(&[b"Bearer ", &self.secret[..]].concat())
+            .unwrap_or_else(|_| HeaderValue::from_static("Bearer"));
+        value.set_sensitive(true);
+        value
+    }
+
     /// What is worth telling whoever set it up.
-    pub(super) fn cautions(&self) -> impl Iterator<Item = String> {
+    pub fn cautions(&self) -> impl Iterator<Item = String> {
         self.cautions.iter().cloned()
     }
 

@@ -4,7 +4,6 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -16,13 +15,11 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use super::{Kind, Limits};
 use crate::lifecycle::text;
 use crate::source::otlp::coding::{Coding, Inflate};
-use crate::source::otlp::tls;
+use crate::source::trust;
 
 /// Longest part of a store's own words that is repeated, characters.
 const WORDS: usize = 200;
@@ -155,19 +152,8 @@ impl Failure {
     }
 }
 
-/// The authorities that this system trusts.
-fn system_roots() -> Result<RootCertStore, String> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    match (roots.is_empty(), found.errors.first()) {
-        (false, _) => Ok(roots),
-        (true, Some(error)) => {
-            Err(format!("https: the system's certificates cannot be read: {error}; give --from-ca FILE"))
-        }
-        (true, None) => Err("https: this system has no certificates to check against; give --from-ca FILE".into()),
-    }
-}
+/// The options that name the files of TLS.
+const NAMES: trust::Names = trust::Names { ca: "--from-ca", cert: "--from-cert", key: "--from-key" };
 
 /// An answer with a status of success, or 404, which stores also give for "nothing found".
 #[derive(Debug)]
@@ -208,17 +194,8 @@ impl Client {
         tcp.set_connect_timeout(Some(limits.patience.min(Duration::from_secs(5))));
         tcp.set_nodelay(true);
         tcp.enforce_http(false);
-        let roots = match authority {
-            Some(path) => tls::roots(path).map_err(|error| format!("--from-ca {error}"))?,
-            None if base.scheme == Scheme::HTTPS => system_roots()?,
-            // Nothing is checked against them.
-            None => RootCertStore::empty(),
-        };
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS: {error}"))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let files = trust::Files { authority: authority.map(Path::to_owned), identity: None };
+        let tls = trust::client(&files, NAMES, base.scheme == Scheme::HTTPS)?;
         let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
         let pool = Pool::builder(TokioExecutor::new()).build(connector.wrap_connector(tcp));
         Ok(Self { pool, base, headers, limits })
@@ -297,24 +274,18 @@ pub fn clean(words: &[u8]) -> String {
 
 /// Why there was no answer, by the innermost reason, which says most.
 fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
-    if let Some(rustls::Error::InvalidCertificate(why)) = error.downcast_ref() {
-        return Failure::Untrusted(clean(why.to_string().as_bytes()));
-    }
-    // What an I/O error was made of is not among its sources.
-    let made_of = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    match made_of.map(|inner| inner as &(dyn std::error::Error + 'static)).or_else(|| error.source()) {
-        Some(inner) => broken(inner),
-        None => Failure::Unreachable(clean(error.to_string().as_bytes())),
+    match trust::distrust(error) {
+        Some(why) => Failure::Untrusted(clean(why.as_bytes())),
+        None => Failure::Unreachable(root_cause(error)),
     }
 }
 
 /// The innermost reason of an error, which says most.
-pub fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut last = error;
-    while let Some(source) = last.source() {
-        last = source;
+pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    match trust::inner(error) {
+        Some(inner) => root_cause(inner),
+        None => clean(error.to_string().as_bytes()),
     }
-    clean(last.to_string().as_bytes())
 }
 
 /// Percent-encodes everything but what RFC 3986 leaves unreserved.

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::client::{Client, Failure, clean};
 use super::{Ask, Page, Search, moment};
 use crate::lifecycle::ids::TraceId;
+use crate::lifecycle::must::{Must, Name};
 use crate::lifecycle::stage::Stage;
 use crate::source::intake::Signal;
 use crate::source::otlp::json::{Shape, transcode};
@@ -19,6 +20,8 @@ const SERVICES: &str = "/api/v3/services";
 const OPERATIONS: &str = "/api/v3/operations";
 /// Most services whose operations are looked at.
 const MOST_SERVICES: usize = 256;
+/// Most questions that take the place of those to the services that begin requests.
+const MOST_QUESTIONS: usize = 32;
 /// Most services told in a sentence.
 const TOLD: usize = 12;
 
@@ -101,7 +104,12 @@ impl Jaeger {
     pub async fn prepare(&mut self, client: &Client) -> Result<Option<String>, Failure> {
         let Services { services: all } = document(client, SERVICES, &[]).await?;
         let wanted: Vec<String> = match &self.search.services[..] {
-            [] => all.iter().take(MOST_SERVICES).cloned().collect(),
+            [] => match self.must_services() {
+                Some(names) => {
+                    all.iter().filter(|service| names.iter().any(|name| name.means(service))).cloned().collect()
+                }
+                None => all.iter().take(MOST_SERVICES).cloned().collect(),
+            },
             named => {
                 all.iter().filter(|name| named.iter().any(|one| one.eq_ignore_ascii_case(name))).cloned().collect()
             }
@@ -111,10 +119,14 @@ impl Jaeger {
             let Operations { operations } = document(client, OPERATIONS, &[("service", &service)]).await?;
             found.push((Part::of(&operations), service, operations));
         }
-        let named = !self.search.services.is_empty();
+        let named = !self.search.services.is_empty() || self.must_services().is_some();
         let most = found.iter().map(|(part, ..)| *part).max().unwrap_or(Part::None);
         if let Some(wanted) = &self.search.operation {
             found.retain(|(.., operations)| operations.iter().any(|one| one.name == *wanted));
+        } else if let Some(questions) = self.must_operations(&found) {
+            // Whichever service it is in, also one that begins no requests.
+            self.questions = questions;
+            return Ok(None);
         } else if !named {
             found.retain(|(part, ..)| *part == most && most > Part::None);
         }
@@ -129,6 +141,36 @@ impl Jaeger {
             })
             .collect();
         Ok(self.questions.is_empty().then(|| self.nothing(&all)))
+    }
+
+    /// The names of services of which one must be in every trace, when that is all that is known of services and operations.
+    fn must_services(&self) -> Option<&[Name]> {
+        let is_span = |must: &Must| matches!(must, Must::Span(_));
+        if self.search.operation.is_some() || self.search.must.iter().any(is_span) {
+            return None;
+        }
+        self.search.must.iter().find_map(|must| match must {
+            Must::Service(names) => Some(&names[..]),
+            Must::Be(_) | Must::Span(_) => None,
+        })
+    }
+
+    /// The operations of which one must be in every trace, in whichever service; `None` when that is not said, not known here, or
+    /// of too many.
+    fn must_operations(&self, found: &[(Part, String, Vec<Operation>)]) -> Option<Vec<Question>> {
+        if self.search.operation.is_some() || !self.search.services.is_empty() {
+            return None;
+        }
+        let names = self.search.must.iter().find_map(|must| match must {
+            Must::Span(names) => Some(names),
+            Must::Be(_) | Must::Service(_) => None,
+        })?;
+        let questions = found.iter().flat_map(|(_, service, operations)| {
+            let meant = operations.iter().filter(|one| names.iter().any(|name| name.means(&one.name)));
+            meant.map(|one| (service.clone(), Some(one.name.clone())))
+        });
+        let questions: Vec<Question> = questions.take(MOST_QUESTIONS + 1).collect();
+        (1..=MOST_QUESTIONS).contains(&questions.len()).then_some(questions)
     }
 
     fn nothing(&self, all: &[String]) -> String {

@@ -15,6 +15,7 @@ use http::HeaderMap;
 
 use super::intake::{Payload, Receipt, Refusal};
 use crate::lifecycle::ids::TraceId;
+use crate::lifecycle::must::Must;
 
 pub mod client;
 mod jaeger;
@@ -80,6 +81,18 @@ pub struct Search {
     pub attributes: Vec<(String, String)>,
     /// Instead of all that: a TraceQL query (Tempo only).
     pub traceql: Option<String>,
+    /// What a trace that is wanted has beside that, whichever of its spans: the store may give more.
+    pub must: Vec<Must>,
+}
+
+impl Search {
+    /// The traces that are wanted, when they are known.
+    fn traces(&self) -> Option<&[TraceId]> {
+        self.must.iter().find_map(|must| match must {
+            Must::Be(traces) => Some(&traces[..]),
+            Must::Service(_) | Must::Span(_) => None,
+        })
+    }
 }
 
 /// Until when to read.

@@ -101,6 +101,10 @@ impl Reading<'_> {
         if let Some(odd) = odd {
             self.sink.problem(odd);
         }
+        let settings = self.settings;
+        if let Some(traces) = settings.search.traces() {
+            return self.traces(traces).await;
+        }
         let until_ns = match self.settings.until {
             Until::At(ns) => ns,
             Until::Now | Until::Ever => (self.clock)(),
@@ -116,6 +120,21 @@ impl Reading<'_> {
             (Until::Ever, Ok(_)) => self.follow(until_ns).await,
             (_, read) => read.map(drop),
         }
+    }
+
+    /// Reads traces that are known, whenever they were.
+    async fn traces(&mut self, ids: &[TraceId]) -> Result<(), End> {
+        for id in ids {
+            let mut tries = 1;
+            let page = loop {
+                match self.api.trace(&self.client, *id).await {
+                    Err(failure) if failure.passes() && tries < TRIES => wait(&mut tries).await,
+                    page => break page?,
+                }
+            };
+            self.deliver(page)?;
+        }
+        self.tell()
     }
 
     /// Reads a range page by page. With `began`, tells how far it has come since then. Gives the traces that were in it.

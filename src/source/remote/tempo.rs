@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use super::client::{Client, Failure, Reply};
 use super::{Ask, Page, Search};
 use crate::lifecycle::ids::TraceId;
+use crate::lifecycle::must::{Must, Name};
 use crate::source::otlp::wire;
 
 const SEARCH: &str = "/api/search";
@@ -71,8 +72,14 @@ impl Tempo {
 
     /// Nothing to find out; asks once, so that a wrong address or query is told at once.
     pub async fn prepare(&mut self, client: &Client) -> Result<Option<String>, Failure> {
-        let query = traceql(&self.search, None);
-        found(client, &[("q", &query), ("limit", "1")]).await.map(|_| None)
+        loop {
+            let query = traceql(&self.search, None);
+            match found(client, &[("q", &query), ("limit", "1")]).await {
+                // What is searched for beside what was asked for only makes it quicker.
+                Err(Failure::Declined(_)) if !self.search.must.is_empty() => self.search.must.clear(),
+                asked => return asked.map(|_| None),
+            }
+        }
     }
 
     /// The traces of a time, whole seconds of it.
@@ -124,7 +131,7 @@ impl Tempo {
                 return Ok(page);
             }
         }
-        page.problems.push(format!("Tempo found trace {id} and cannot give it"));
+        page.problems.push(format!("Tempo cannot give trace {id}"));
         Ok(page)
     }
 }
@@ -211,7 +218,32 @@ fn traceql(search: &Search, longer_ns: Option<u64>) -> String {
     if let Some(ns) = search.shorter_ns {
         terms.push(format!("duration <= {ns}ns"));
     }
-    format!("{{ {} }}", terms.join(" && "))
+    let mut all = vec![format!("{{ {} }}", terms.join(" && "))];
+    for must in &search.must {
+        let (key, names) = match must {
+            Must::Service(names) => ("resource.service.name", names),
+            Must::Span(names) => ("name", names),
+            Must::Be(_) => continue,
+        };
+        let terms = names.iter().map(|name| format!("{key} =~ {}", quoted(&pattern(name)))).collect();
+        all.push(format!("{{ {} }}", any(terms)));
+    }
+    all.join(" && ")
+}
+
+/// A name in any case as a regular expression (RE2); whether it is anchored is the same to us.
+fn pattern(name: &Name) -> String {
+    let mut out = String::from("(?i)");
+    for c in name.text.chars() {
+        if !c.is_ascii_alphanumeric() {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    if name.is_start {
+        out.push_str(".*");
+    }
+    out
 }
 
 fn quoted(text: &str) -> String {
@@ -247,6 +279,13 @@ mod tests {
             traceql(&search, None),
             "{ resource.service.name = \"a\\\"b\" && name = \"request.lifecycle\" && .request.id = \"x\" && \
              (.\"odd key\" = \"7\" || .\"odd key\" = 7) && duration <= 5ns }"
+        );
+        let name = |text: &str, is_start| Name { text: text.into(), is_start };
+        let must = vec![Must::Service(vec![name("a-b", false), name("c\"", true)]), Must::Span(vec![name("x", false)])];
+        let search = Search { operation: Some("o".into()), must, ..Search::default() };
+        assert_eq!(
+            traceql(&search, None),
+            r#"{ name = "o" } && { (resource.service.name =~ "(?i)a\\-b" || resource.service.name =~ "(?i)c\\\".*") } && { name =~ "(?i)x" }"#
         );
         let own = Search { traceql: Some("{ .a = 1 }".into()), ..Search::default() };
         assert_eq!(traceql(&own, Some(9)), "{ .a = 1 } && { duration >= 9ns }");

@@ -17,6 +17,8 @@ use crate::source::intake::Signal;
 use crate::source::otlp::json::{Shape, transcode};
 use crate::source::otlp::wire;
 
+mod pushed;
+
 /// An answer of the fake: status, content type, body.
 type Answer = (u16, &'static str, Vec<u8>);
 

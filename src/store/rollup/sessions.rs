@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use compact_str::CompactString;
 
 use super::{Sign, Tally};
+use crate::lifecycle::account::chunk_of;
 use crate::lifecycle::facts::{Facts, Leg, State};
-use crate::lifecycle::ids::Worker;
+use crate::lifecycle::ids::{Rid, Worker};
 
 /// Every session that a request names. The producer's stand-in for a session (the request's own id) is none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sessions {
-    by_id: BTreeMap<CompactString, Session>,
+    by_id: BTreeMap<Rid, Session>,
     /// By their newest turn.
-    newest: BTreeSet<(u64, CompactString)>,
+    newest: BTreeSet<(u64, Rid)>,
     /// Affinity over all of them.
     pub affinity: Affinity,
     /// Turns of all of them.
@@ -43,7 +44,7 @@ pub struct Session {
 }
 
 /// A turn: when it began, its request, and the worker that read its prompt.
-type Turn = (u64, CompactString, Option<Worker>);
+type Turn = (u64, Rid, Option<Worker>);
 
 /// How often a turn went to the worker of the turn before, where both are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,6 +127,16 @@ impl Sessions {
         }
     }
 
+    /// The bytes of the sessions themselves, about; their turns are counted with their requests. Nearly every map of a
+    /// session is one leaf of eleven places, few of them taken.
+    pub fn memory(&self) -> usize {
+        const LEAF: usize = 11;
+        const SESSION: usize = chunk_of::<(CompactString, u64)>(LEAF)
+            + chunk_of::<(Turn, u64)>(LEAF)
+            + (size_of::<(Rid, Session)>() + size_of::<(u64, Rid)>()) * 3 / 2;
+        self.by_id.len() * SESSION
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.by_id.len()
@@ -137,7 +148,7 @@ impl Sessions {
     }
 
     /// Sessions, the one with the newest turn first.
-    pub fn newest(&self) -> impl Iterator<Item = (&CompactString, &Session)> {
+    pub fn newest(&self) -> impl Iterator<Item = (&Rid, &Session)> {
         self.newest.iter().rev().filter_map(|(_, id)| self.by_id.get_key_value(id))
     }
 

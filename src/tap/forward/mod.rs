@@ -22,6 +22,7 @@ use self::target::Target;
 use super::queue::{Entry, Exit, Gauge, Item, queue};
 use super::{Alarm, Tap};
 use crate::source::intake::Signal;
+use crate::source::trust;
 
 /// What may wait for the far side unless told otherwise, bytes.
 pub const WAITING: usize = 64 << 20;
@@ -49,6 +50,8 @@ pub struct Settings {
     pub gzip: bool,
     /// What may wait, bytes.
     pub waiting: usize,
+    /// The files of TLS, where it is spoken.
+    pub files: trust::Files,
 }
 
 /// How forwarding stands. Exports are counted; received = forwarded + waiting + dropped + refused.
@@ -64,8 +67,6 @@ pub struct Standing {
     pub refused: u64,
     /// Spans and records that it refused within exports it took.
     pub rejected: u64,
-    /// Exports of metrics in JSON, which are not kept in a form that could go on.
-    pub left_out: u64,
     /// Exports that wait or are under way.
     pub waiting: u64,
     /// Their bytes.
@@ -81,7 +82,6 @@ struct Counts {
     given_up: AtomicU64,
     refused: AtomicU64,
     rejected: AtomicU64,
-    left_out: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
 
@@ -98,18 +98,13 @@ pub struct Forwarding {
 }
 
 /// The forwarder's place in the line of taps.
-pub struct Forwarder {
-    entry: Entry,
-    counts: Arc<Counts>,
-}
+pub struct Forwarder(Entry);
 
 impl Tap for Forwarder {
     fn take(&mut self, signal: Signal, bytes: &Bytes, arrived_ns: u64) {
-        match (signal, bytes.is_empty()) {
-            (_, false) => self.entry.put(Item { signal, bytes: bytes.clone(), arrived_ns }),
-            (Signal::Metrics, true) => add(&self.counts.left_out, 1),
-            // An export of nothing.
-            (_, true) => {}
+        // An export of nothing is no news.
+        if !bytes.is_empty() {
+            self.0.put(Item { signal, bytes: bytes.clone(), arrived_ns });
         }
     }
 }
@@ -130,8 +125,7 @@ impl Forwarding {
             .map_err(|error| format!("cannot start the forwarder: {error}"))?;
         let client = {
             let _within = runtime.enter();
-            Client::new(&target, settings.headers, settings.gzip)
-                .map_err(|error| format!("--forward {target}: {error}"))?
+            Client::new(&target, settings.headers, settings.gzip, &settings.files)?
         };
         let line = Line { client, counts: Arc::clone(&counts), alarm, name: target.to_string() };
         std::thread::Builder::new()
@@ -142,8 +136,7 @@ impl Forwarding {
                 tell_done(&tell);
             })
             .map_err(|error| format!("cannot start the forwarder's thread: {error}"))?;
-        let forwarder = Forwarder { entry, counts: Arc::clone(&counts) };
-        Ok((forwarder, Self { target, counts, gauge, done: Mutex::new(done) }))
+        Ok((Forwarder(entry), Self { target, counts, gauge, done: Mutex::new(done) }))
     }
 
     /// The endpoint.
@@ -154,14 +147,13 @@ impl Forwarding {
     /// How it stands.
     pub fn standing(&self) -> Standing {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { forwarded, retried, given_up, refused, rejected, left_out, trouble } = &*self.counts;
+        let Counts { forwarded, retried, given_up, refused, rejected, trouble } = &*self.counts;
         Standing {
             forwarded: load(forwarded),
             retried: load(retried),
             dropped: load(given_up) + self.gauge.dropped(),
             refused: load(refused),
             rejected: load(rejected),
-            left_out: load(left_out),
             waiting: self.gauge.waiting(),
             waiting_bytes: self.gauge.waiting_bytes(),
             trouble: trouble.lock().clone(),

@@ -11,8 +11,9 @@ use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::response::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -21,14 +22,20 @@ use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, En
 use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
+use tower::{ServiceExt, service_fn};
 
 use super::target::{Protocol, Target};
 use crate::source::intake::Signal;
 use crate::source::otlp::answer::{partial_success, retry_delay, status_message};
 use crate::source::remote::client::{clean, root_cause};
+use crate::source::trust;
 
 /// How long one export may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a connection may take to be made.
+const CONNECT_IN: Duration = Duration::from_secs(5);
+/// The options that name the files of TLS.
+const NAMES: trust::Names = trust::Names { ca: "--forward-ca", cert: "--forward-cert", key: "--forward-key" };
 /// The longest answer that is read, bytes.
 const ANSWER: usize = 64 << 10;
 
@@ -59,24 +66,33 @@ enum Transport {
     Http { pool: Box<HttpPool>, url: String },
 }
 
-type HttpPool = Pool<HttpConnector, Full<Bytes>>;
+type HttpPool = Pool<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 impl Client {
     /// A client; nothing is sent yet. Within a runtime.
     ///
     /// # Errors
-    /// The address cannot be used.
-    pub fn new(target: &Target, headers: HeaderMap, gzip: bool) -> Result<Self, String> {
-        let connect_in = Duration::from_secs(5);
+    /// The address or a file of TLS cannot be used.
+    pub fn new(target: &Target, headers: HeaderMap, gzip: bool, files: &trust::Files) -> Result<Self, String> {
+        let mut tcp = HttpConnector::new();
+        tcp.set_connect_timeout(Some(CONNECT_IN));
+        tcp.set_nodelay(true);
+        tcp.enforce_http(false);
+        let tls = trust::client(files, NAMES, target.is_tls)?;
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         let transport = match target.protocol {
             Protocol::Grpc => {
-                let endpoint = Endpoint::from_shared(target.url()).map_err(|error| error.to_string())?;
-                Transport::Grpc(endpoint.connect_timeout(connect_in).tcp_nodelay(true).connect_lazy())
+                let connector = connector.enable_http2().wrap_connector(tcp);
+                let url: Uri = target.url().parse().map_err(|error| format!("{target}: {error}"))?;
+                // What tonic connects to looks like plain text to it: TLS is the connector's.
+                let place = format!("http://{}", target.place());
+                let endpoint = Endpoint::from_shared(place).map_err(|error| format!("{target}: {error}"))?;
+                let endpoint = endpoint.origin(url.clone()).connect_timeout(CONNECT_IN);
+                let connector = service_fn(move |_| connector.clone().oneshot(url.clone()));
+                Transport::Grpc(endpoint.connect_with_connector_lazy(connector))
             }
             Protocol::Http => {
-                let mut connector = HttpConnector::new();
-                connector.set_connect_timeout(Some(connect_in));
-                connector.set_nodelay(true);
+                let connector = connector.enable_http1().wrap_connector(tcp);
                 let pool = Box::new(Pool::builder(TokioExecutor::new()).build(connector));
                 Transport::Http { pool, url: target.url() }
             }
@@ -110,7 +126,7 @@ impl Client {
             grpc = grpc.send_compressed(gzip);
         }
         if let Err(error) = grpc.ready().await {
-            return Answer::Again(None, root_cause(&error));
+            return Answer::Again(None, why(&error));
         }
         let headers = MetadataMap::from_headers(self.headers.clone());
         let request = tonic::Request::from_parts(headers, tonic::Extensions::default(), bytes);
@@ -135,11 +151,21 @@ impl Client {
         if self.gzip {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        let answer = pool.request(request).await.map_err(|error| root_cause(&error))?;
+        let answer = pool.request(request).await.map_err(|error| why(&error))?;
         let (head, body) = answer.into_parts();
         // What it says beyond the limit, or not at all, changes nothing about what it did.
         let body = Limited::new(body, ANSWER).collect().await.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
         Ok(of_http(&head, &body))
+    }
+}
+
+/// Why there was no answer.
+fn why(error: &(dyn Error + 'static)) -> String {
+    match trust::distrust(error) {
+        Some(why) => {
+            format!("certificate not accepted: {}; --forward-ca FILE names its authority", clean(why.as_bytes()))
+        }
+        None => root_cause(error),
     }
 }
 
@@ -172,7 +198,7 @@ fn taken(body: &[u8]) -> Answer {
 fn of_status(status: &Status) -> Answer {
     // Nothing came from the far side: the connection is what failed.
     if let Some(source) = status.source() {
-        return Answer::Again(None, root_cause(source));
+        return Answer::Again(None, why(source));
     }
     let words = format!("{:?}: {}", status.code(), clean(status.message().as_bytes()));
     let delay = retry_delay(status.details());

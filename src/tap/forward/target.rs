@@ -21,16 +21,27 @@ pub enum Protocol {
 pub struct Target {
     /// How it is spoken to.
     pub protocol: Protocol,
+    /// Whether it is spoken to inside TLS.
+    pub is_tls: bool,
     host: String,
     port: u16,
     /// The path before `/v1/traces`; empty for gRPC.
     path: String,
 }
 
-const EXPECTED: &str = "expected grpc://HOST:PORT or http://HOST:PORT";
+const EXPECTED: &str = "expected grpc://HOST:PORT or http://HOST:PORT, with grpcs or https inside TLS";
+
+/// How addresses begin.
+const SCHEMES: [(Protocol, bool, &str); 4] = [
+    (Protocol::Grpc, false, "grpc"),
+    (Protocol::Grpc, true, "grpcs"),
+    (Protocol::Http, false, "http"),
+    (Protocol::Http, true, "https"),
+];
 
 impl Target {
-    /// Reads `grpc://host:port` (4317 when no port is given) or `http://host:port[/path]` (4318).
+    /// Reads `grpc://host:port` (4317 when no port is given) or `http://host:port[/path]` (4318); `grpcs` and `https` are the
+    /// same inside TLS.
     ///
     /// # Errors
     /// What is wrong with it, in a sentence that repeats no password.
@@ -46,16 +57,13 @@ impl Target {
         if let Some(odd) = rest.chars().find(|c| !c.is_ascii_graphic()) {
             return Err(format!("{EXPECTED} of plain characters, others as %XX, found {odd:?}"));
         }
-        let (protocol, usual) = match scheme.to_ascii_lowercase().as_str() {
-            "grpc" => (Protocol::Grpc, 4317),
-            "http" => (Protocol::Http, 4318),
-            "https" | "grpcs" => {
-                return Err(format!(
-                    "{scheme}: forwarding speaks plain text only; put something that begins TLS in between (a \
-                     Collector, a proxy, ssh -L) and give its grpc or http address"
-                ));
-            }
-            other => return Err(format!("{EXPECTED}, found the scheme {other:?}")),
+        let scheme = scheme.to_ascii_lowercase();
+        let Some((protocol, is_tls, _)) = SCHEMES.into_iter().find(|(.., name)| *name == scheme) else {
+            return Err(format!("{EXPECTED}, found the scheme {scheme:?}"));
+        };
+        let usual = match protocol {
+            Protocol::Grpc => 4317,
+            Protocol::Http => 4318,
         };
         let uri: Uri = format!("http://{rest}").parse().map_err(|error| format!("{EXPECTED}: {error}"))?;
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| format!("{EXPECTED}, found no host"))?;
@@ -65,13 +73,23 @@ impl Target {
         }
         let path = path.strip_suffix("/v1/traces").unwrap_or(path);
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { protocol, host, port: uri.port_u16().unwrap_or(usual), path: path.to_owned() })
+        Ok(Self { protocol, is_tls, host, port: uri.port_u16().unwrap_or(usual), path: path.to_owned() })
     }
 
-    /// The base of its URLs: `http://host:port/path`.
+    /// The base of its URLs: `http://host:port/path`, or `https`.
     pub fn url(&self) -> String {
+        format!("{}://{}", if self.is_tls { "https" } else { "http" }, self.place())
+    }
+
+    /// What stands behind the scheme.
+    pub fn place(&self) -> String {
         let Self { host, port, path, .. } = self;
-        if host.contains(':') { format!("http://[{host}]:{port}{path}") } else { format!("http://{host}:{port}{path}") }
+        if host.contains(':') { format!("[{host}]:{port}{path}") } else { format!("{host}:{port}{path}") }
+    }
+
+    /// Whether it is surely on this machine, so that no network lies between.
+    pub fn is_here(&self) -> bool {
+        self.host.eq_ignore_ascii_case("localhost") || self.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
     }
 
     /// Of the addresses on which this program listens the one that this is, if it is one.
@@ -90,11 +108,9 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.protocol {
-            Protocol::Grpc => "grpc",
-            Protocol::Http => "http",
-        };
-        write!(f, "{scheme}{}", &self.url()[4..])
+        let of = |(protocol, is_tls, _): &(Protocol, bool, &str)| *protocol == self.protocol && *is_tls == self.is_tls;
+        let scheme = SCHEMES.into_iter().find(of).map_or("", |(.., scheme)| scheme);
+        write!(f, "{scheme}://{}", self.place())
     }
 }
 
@@ -114,9 +130,10 @@ mod tests {
         assert_eq!(read("HTTP://10.0.0.1:9/otlp/").as_deref(), Ok("http://10.0.0.1:9/otlp http://10.0.0.1:9/otlp"));
         assert_eq!(read("http://x/v1/traces").as_deref(), Ok("http://x:4318 http://x:4318"));
         assert_eq!(read("grpc://[::1]:1").as_deref(), Ok("grpc://[::1]:1 http://[::1]:1"));
+        assert_eq!(read("grpcs://x").as_deref(), Ok("grpcs://x:4317 https://x:4317"));
+        assert_eq!(read("HTTPS://x/otlp").as_deref(), Ok("https://x:4318/otlp https://x:4318/otlp"));
         for (text, said) in [
             ("collector:4317", "no scheme"),
-            ("https://x", "plain text"),
             ("ftp://x", "scheme \"ftp\""),
             ("grpc://x/path", "behind the port"),
             ("http://x?y", "behind the port"),

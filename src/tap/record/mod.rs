@@ -61,8 +61,6 @@ pub struct Standing {
     pub bytes: u64,
     /// Requests that were not recorded: no room in the queue, or the recording had ended.
     pub lost: u64,
-    /// Exports of metrics, which are not recorded.
-    pub metrics: u64,
     /// Values nested too deeply, recorded as a note.
     pub too_deep: u64,
     /// Why it ended early.
@@ -74,7 +72,6 @@ struct Counts {
     requests: AtomicU64,
     bytes: AtomicU64,
     lost: AtomicU64,
-    metrics: AtomicU64,
     too_deep: AtomicU64,
     ended: Mutex<Option<String>>,
 }
@@ -128,12 +125,11 @@ impl Recording {
     /// How it stands.
     pub fn standing(&self) -> Standing {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { requests, bytes, lost, metrics, too_deep, ended } = &*self.counts;
+        let Counts { requests, bytes, lost, too_deep, ended } = &*self.counts;
         Standing {
             requests: load(requests),
             bytes: load(bytes),
             lost: load(lost) + self.gauge.dropped(),
-            metrics: load(metrics),
             too_deep: load(too_deep),
             ended: ended.lock().clone(),
         }
@@ -215,9 +211,6 @@ impl Writer {
     /// Prints one request as a line.
     fn line(&mut self, item: &Item) {
         let add = |count: &AtomicU64, number| _ = count.fetch_add(number, Ordering::Relaxed);
-        if item.signal == Signal::Metrics {
-            return add(&self.counts.metrics, 1);
-        }
         if self.counts.ended.lock().is_some() {
             return add(&self.counts.lost, 1);
         }

@@ -30,7 +30,8 @@ use crate::store::Past;
 use crate::view::data::{Data, Frozen};
 use crate::view::filter::Filter;
 use crate::view::format::clock_ms;
-use crate::view::header::{Meter, Pace, Vitals, header};
+use crate::view::header::{Meter, Vitals, header};
+use crate::view::pace::Pace;
 
 pub use contract::{Event, ExitReason, Host, Hub, Look, Setup};
 pub use run::MAX_FPS;
@@ -291,7 +292,7 @@ impl<'a> App<'a> {
             let mut layers = std::mem::take(&mut self.layers);
             let top = self
                 .scene(live, vitals, |scene| header(scene.data, vitals, &self.meter, pace, scene.env.window, now_ns));
-            self.env.header = top;
+            (self.env.header, self.env.pace) = (top, pace);
             self.scene(live, vitals, |scene| layers.iter_mut().for_each(|layer| layer.refresh(scene)));
             self.layers = layers;
             self.stale = false;

@@ -21,6 +21,22 @@ fn time_moves_back_and_forth_and_moments_are_marked() {
 }
 
 #[test]
+fn a_request_says_at_which_moment_it_is_shown() {
+    let desk = desk(cluster());
+    for width in [80, 140] {
+        let mut journey = Journey::new(&desk, (width, 40));
+        let live = journey.keys("j j j Enter");
+        assert!(!live.contains("BACK") && !live.contains("PAUSED"), "{live}");
+        let still = journey.keys("p");
+        assert!(still.contains("PAUSED"), "{still}");
+        let back = journey.keys(",");
+        let (moment, _) = back.split_once("BACK ").unwrap().1.split_once("Z −").unwrap();
+        assert!(moment.len() == "12:04:31.123".len() && !back.contains("PAUSED"), "{back}");
+        assert!(!journey.keys("p").contains("BACK"));
+    }
+}
+
+#[test]
 fn what_is_shown_is_exported_to_a_file_that_is_told() {
     let desk = desk(cluster());
     let mut journey = Journey::new(&desk, (140, 40));

@@ -33,6 +33,7 @@ use crate::view::filter::{Error, Filter, without_last};
 use crate::view::header::{Header, Vitals};
 use crate::view::index::Sort;
 use crate::view::link::TraceUrl;
+use crate::view::pace::Pace;
 use crate::view::panes::PaneId;
 use crate::view::window::Window;
 
@@ -54,6 +55,8 @@ pub struct Env {
     pub mouse: bool,
     /// Whether what is shown is frozen.
     pub paused: bool,
+    /// How this frame stands in time.
+    pub pace: Pace,
     /// The header of this frame.
     pub header: Header,
     /// Marked moments, nanoseconds since the epoch, in their order.
@@ -76,6 +79,7 @@ impl Env {
             window: Window::default(),
             mouse: false,
             paused: false,
+            pace: Pace::Live,
             bookmarks: Vec::new(),
             header: Header::default(),
             now_ns: 0,

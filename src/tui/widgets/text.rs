@@ -134,7 +134,7 @@ pub fn paint(buf: &mut Buffer, at: At, style: Style) {
     buf.set_style(row.intersection(buf.area), Style::reset().patch(style));
 }
 
-/// Where a text breaks into rows of `columns`: byte ranges, on grapheme borders and at line breaks.
+/// Where a text breaks into rows of `columns`: byte ranges, at line breaks, between words, within those that are too long.
 pub fn wrap(text: &str, columns: u16) -> Vec<std::ops::Range<usize>> {
     let columns = columns.max(1);
     let mut rows = Vec::new();
@@ -143,13 +143,25 @@ pub fn wrap(text: &str, columns: u16) -> Vec<std::ops::Range<usize>> {
         let end = start + line.len();
         let shown = line.trim_end_matches(['\n', '\r']);
         let (mut from, mut used) = (start, 0);
+        // Behind the last space, and how wide the row is up to there.
+        let mut gap = None;
         for (offset, grapheme) in shown.grapheme_indices(true) {
+            let at = start + offset;
             let wide = sign(grapheme).map_or(0, |(_, wide)| wide);
-            if used + wide > columns {
-                rows.push(from..start + offset);
-                (from, used) = (start + offset, 0);
+            if grapheme == " " && used >= columns {
+                // A space at the edge needs no room.
+                gap = Some((at + 1, used));
+                continue;
+            }
+            while used > 0 && used + wide > columns {
+                let (next, before) = gap.take().unwrap_or((at, used));
+                rows.push(from..next);
+                (from, used) = (next, used - before);
             }
             used += wide;
+            if grapheme == " " {
+                gap = Some((at + 1, used));
+            }
         }
         rows.push(from..start + shown.len());
         start = end;
@@ -216,5 +228,12 @@ mod tests {
         let rows: Vec<&str> = wrap(text, 4).into_iter().map(|range| &text[range]).collect();
         assert_eq!(rows, ["ab推", "理", "", "cdef", "gh", "z"]);
         assert_eq!(wrap("", 4).len(), 0);
+        let words = |text: &'static str, columns| -> Vec<&str> {
+            wrap(text, columns).into_iter().map(|range| &text[range]).collect()
+        };
+        assert_eq!(words("one two three", 7), ["one two ", "three"]);
+        assert_eq!(words("one two three", 6), ["one ", "two ", "three"]);
+        assert_eq!(words("a longest b", 4), ["a ", "long", "est ", "b"]);
+        assert_eq!(words("推理 x", 1), ["推", "理 ", "x"]);
     }
 }

@@ -30,7 +30,7 @@ pub fn title(facts: &Facts, now_ns: u64) -> Vec<Line> {
         parts.push(vec![Piece::dim(TRACE), Piece::plain(trace.to_string())]);
     }
     if !facts.session_id.is_empty() && !facts.session_fallback {
-        parts.push(vec![Piece::dim("session "), Piece::plain(facts.session_id.as_str())]);
+        parts.push(vec![Piece::dim("session "), Piece::plain(&*facts.session_id)]);
     }
     if !facts.model.is_empty() {
         parts.push(vec![Piece::dim("model "), Piece::plain(facts.model.as_str())]);

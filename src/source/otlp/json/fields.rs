@@ -1,5 +1,5 @@
-//! OTLP/JSON as tables: which keys each message has, and the protobuf field behind each. Owns: names and numbers, nothing
-//! else. Metrics are here only as far as their data points are counted.
+//! OTLP/JSON as tables: which keys each message has, and the protobuf field behind each, as of OTLP 1.10. Owns: names and
+//! numbers of spans, logs and what all signals share, nothing else. Metrics are in `metrics`.
 
 /// What a field holds in JSON, and how it is written.
 pub(super) enum Kind {
@@ -29,8 +29,27 @@ pub(super) enum Kind {
     One(&'static Message),
     /// A list of messages.
     Many(&'static Message),
-    /// A list of data points, counted only.
-    Points,
+    /// A signed 64-bit number in eight bytes.
+    SFixed64,
+    /// A signed 32-bit number, zigzag.
+    Sint32,
+    /// An unsigned 64-bit varint.
+    Uint64,
+    /// A list of such values: texts each with a tag, numbers packed.
+    List(&'static Kind),
+}
+
+impl Kind {
+    /// The wire type a value has in protobuf when it stands alone.
+    pub fn wire(&self) -> u32 {
+        match self {
+            Self::Bool | Self::Uint32 | Self::Int64 | Self::Enum(_) | Self::Sint32 | Self::Uint64 => 0,
+            Self::Fixed64 | Self::SFixed64 | Self::Double => 1,
+            Self::Fixed32 => 5,
+            Self::Text | Self::Bytes | Self::Id(_) | Self::Pointer(_) => 2,
+            Self::One(_) | Self::Many(_) | Self::List(_) => 2,
+        }
+    }
 }
 
 impl Kind {
@@ -41,13 +60,14 @@ impl Kind {
             Self::Bytes => "bytes in base64",
             Self::Bool => "true or false",
             Self::Id(_) | Self::Pointer(_) => "hex digits",
-            Self::Fixed64 => "an unsigned 64-bit number or its decimal digits as text",
-            Self::Int64 => "a 64-bit number or its decimal digits as text",
+            Self::Fixed64 | Self::Uint64 => "an unsigned 64-bit number or its decimal digits as text",
+            Self::Sint32 => "a signed 32-bit number",
+            Self::Int64 | Self::SFixed64 => "a 64-bit number or its decimal digits as text",
             Self::Fixed32 | Self::Uint32 => "an unsigned 32-bit number",
             Self::Double => "a number",
             Self::Enum(_) => "a number or one of its names",
             Self::One(_) => "an object",
-            Self::Many(_) | Self::Points => "a list",
+            Self::Many(_) | Self::List(_) => "a list",
         }
     }
 }
@@ -71,6 +91,8 @@ pub(super) enum Form {
     Span,
     /// The same.
     Log,
+    /// The same: a metric's data point.
+    Point,
     /// Plain, the key always before the value.
     KeyValue,
     /// Plain, and only one of its fields is there: a value.
@@ -80,7 +102,7 @@ pub(super) enum Form {
 impl Form {
     /// Whether what is wrong within such a message costs the message, and nothing beside it.
     pub fn stands_alone(self) -> bool {
-        matches!(self, Self::Span | Self::Log | Self::KeyValue)
+        matches!(self, Self::Span | Self::Log | Self::Point | Self::KeyValue)
     }
 }
 
@@ -91,23 +113,17 @@ pub(super) struct Message {
 }
 
 impl Field {
-    /// The wire type its values have in protobuf.
-    pub fn wire(&self) -> u32 {
-        match self.kind {
-            Kind::Bool | Kind::Uint32 | Kind::Int64 | Kind::Enum(_) => 0,
-            Kind::Fixed64 | Kind::Double => 1,
-            Kind::Fixed32 => 5,
-            Kind::Text | Kind::Bytes | Kind::Id(_) | Kind::Pointer(_) => 2,
-            Kind::One(_) | Kind::Many(_) | Kind::Points => 2,
-        }
+    /// Whether its values may have this wire type; numbers of a list may stand packed or each by itself.
+    pub fn takes(&self, wire: u32) -> bool {
+        wire == self.kind.wire() || matches!(self.kind, Kind::List(element) if wire == element.wire())
     }
 }
 
-const fn field(camel: &'static str, snake: &'static str, number: u32, kind: Kind) -> Field {
+pub(super) const fn field(camel: &'static str, snake: &'static str, number: u32, kind: Kind) -> Field {
     Field { camel, snake, number, kind }
 }
 
-const fn message(form: Form, fields: &'static [Field]) -> Message {
+pub(super) const fn message(form: Form, fields: &'static [Field]) -> Message {
     Message { form, fields }
 }
 
@@ -193,15 +209,26 @@ static STATUS: Message = message(
     ],
 );
 
-static RESOURCE: Message = message(
+pub(super) static RESOURCE: Message = message(
     Form::Plain,
     &[
         field("attributes", "attributes", 1, Kind::Many(&KEY_VALUE)),
         field("droppedAttributesCount", "dropped_attributes_count", 2, Kind::Uint32),
+        field("entityRefs", "entity_refs", 3, Kind::Many(&ENTITY_REF)),
     ],
 );
 
-static SCOPE: Message = message(
+static ENTITY_REF: Message = message(
+    Form::Plain,
+    &[
+        field("schemaUrl", "schema_url", 1, Kind::Text),
+        field("type", "type", 2, Kind::Text),
+        field("idKeys", "id_keys", 3, Kind::List(&Kind::Text)),
+        field("descriptionKeys", "description_keys", 4, Kind::List(&Kind::Text)),
+    ],
+);
+
+pub(super) static SCOPE: Message = message(
     Form::Plain,
     &[
         field("name", "name", 1, Kind::Text),
@@ -211,7 +238,7 @@ static SCOPE: Message = message(
     ],
 );
 
-static KEY_VALUE: Message =
+pub(super) static KEY_VALUE: Message =
     message(Form::KeyValue, &[field("key", "key", 1, Kind::Text), field("value", "value", 2, Kind::One(&ANY_VALUE))]);
 
 static ANY_VALUE: Message = message(
@@ -296,24 +323,3 @@ static SEVERITIES: [&str; 25] = [
     "SEVERITY_NUMBER_FATAL3",
     "SEVERITY_NUMBER_FATAL4",
 ];
-
-pub(super) static METRICS: Message =
-    message(Form::Wide, &[field("resourceMetrics", "resource_metrics", 1, Kind::Many(&RESOURCE_METRICS))]);
-
-pub(super) static RESOURCE_METRICS: Message =
-    message(Form::Wide, &[field("scopeMetrics", "scope_metrics", 2, Kind::Many(&SCOPE_METRICS))]);
-
-static SCOPE_METRICS: Message = message(Form::Wide, &[field("metrics", "metrics", 2, Kind::Many(&METRIC))]);
-
-static METRIC: Message = message(
-    Form::Plain,
-    &[
-        field("gauge", "gauge", 5, Kind::One(&DATA)),
-        field("sum", "sum", 7, Kind::One(&DATA)),
-        field("histogram", "histogram", 9, Kind::One(&DATA)),
-        field("exponentialHistogram", "exponential_histogram", 10, Kind::One(&DATA)),
-        field("summary", "summary", 11, Kind::One(&DATA)),
-    ],
-);
-
-static DATA: Message = message(Form::Plain, &[field("dataPoints", "data_points", 1, Kind::Points)]);

@@ -26,11 +26,8 @@ enum Raw<'a> {
 /// deep to be printed. On an error `out` is as it was.
 ///
 /// # Errors
-/// When the bytes are not well-formed protobuf, or metrics, whose form is not known here.
+/// When the bytes are not well-formed protobuf.
 pub fn print(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Result<u64, String> {
-    if signal == Signal::Metrics {
-        return Err("metrics are not printed: reqtop counts them only".into());
-    }
     let start = out.len();
     let mut printer = Printer { out, found: Vec::new(), too_deep: 0 };
     let done = printer.object(Shape::Request(signal).message(), bytes, 1);
@@ -120,7 +117,7 @@ impl<'a> Printer<'a, '_> {
                 }
             };
             let raw = raw.map_err(String::from)?;
-            let known = message.fields.iter().position(|field| field.number == tag >> 3 && field.wire() == tag & 7);
+            let known = message.fields.iter().position(|field| field.number == tag >> 3 && field.takes(tag & 7));
             if let Some(place) = known {
                 self.found.push((place as u8, raw));
             }
@@ -143,8 +140,51 @@ impl<'a> Printer<'a, '_> {
             self.out.push(b']');
             return Ok(true);
         }
-        match self.found[at.end - 1].1 {
-            Raw::Bytes(bytes) => match field.kind {
+        if let Kind::List(kind) = field.kind {
+            return self.list(field.camel, kind, at).map(|()| true);
+        }
+        self.value(&field.kind, self.found[at.end - 1].1, depth)
+    }
+
+    /// A list of values, numbers packed or each by itself.
+    fn list(&mut self, name: &'static str, kind: &'static Kind, at: std::ops::Range<usize>) -> Result<(), String> {
+        self.out.push(b'[');
+        let start = self.out.len();
+        for place in at {
+            let raw = self.found[place].1;
+            let mut packed = match raw {
+                Raw::Bytes(bytes) if kind.wire() != 2 => Walk::over(name, bytes),
+                alone => {
+                    self.comma(start);
+                    self.value(kind, alone, 0)?;
+                    continue;
+                }
+            };
+            while packed.left() > 0 {
+                let number = match kind.wire() {
+                    1 => packed.fixed64(0),
+                    5 => packed.fixed32(0).map(u64::from),
+                    _ => packed.number(0),
+                };
+                self.comma(start);
+                self.value(kind, Raw::Number(number.map_err(String::from)?), 0)?;
+            }
+        }
+        self.out.push(b']');
+        Ok(())
+    }
+
+    /// A comma before all but the first of a list that starts there.
+    fn comma(&mut self, start: usize) {
+        if self.out.len() > start {
+            self.out.push(b',');
+        }
+    }
+
+    /// One value; false when it says nothing.
+    fn value(&mut self, kind: &'static Kind, raw: Raw<'a>, depth: usize) -> Result<bool, String> {
+        match raw {
+            Raw::Bytes(bytes) => match kind {
                 Kind::One(message) => self.nested(message, bytes, depth + 1)?,
                 Kind::Id(_) | Kind::Pointer(_) if bytes.is_empty() => return Ok(false),
                 Kind::Id(_) | Kind::Pointer(_) => {
@@ -156,10 +196,11 @@ impl<'a> Printer<'a, '_> {
                 _ => text(self.out, bytes),
             },
             Raw::Number(number) => {
-                let _ = match field.kind {
+                let _ = match kind {
                     Kind::Bool => write!(self.out, "{}", number != 0),
-                    Kind::Fixed64 => write!(self.out, "\"{number}\""),
-                    Kind::Int64 => write!(self.out, "\"{}\"", number as i64),
+                    Kind::Fixed64 | Kind::Uint64 => write!(self.out, "\"{number}\""),
+                    Kind::Sint32 => write!(self.out, "{}", (number as u32 >> 1) as i32 ^ -((number & 1) as i32)),
+                    Kind::Int64 | Kind::SFixed64 => write!(self.out, "\"{}\"", number as i64),
                     Kind::Enum(_) => write!(self.out, "{}", number as i32),
                     Kind::Double => double(self.out, f64::from_bits(number)),
                     _ => write!(self.out, "{}", number as u32),
@@ -197,7 +238,8 @@ fn double(out: &mut Vec<u8>, number: f64) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::packed::{put_bytes, put_number};
+    use crate::lifecycle::packed::{put_bytes, put_fixed64, put_number};
+    use crate::source::otlp::json::full;
     use crate::source::otlp::json::transcode;
     use crate::source::otlp::tests::messages;
     use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
@@ -230,6 +272,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_field_of_every_signal_comes_back() {
+        fn check<M: prost::Message + Default + PartialEq + std::fmt::Debug>(signal: Signal, request: M) {
+            let (line, _) = printed(signal, &request.encode_to_vec());
+            let mut back = Vec::new();
+            transcode(Shape::Request(signal), line.as_bytes(), &mut back).unwrap();
+            assert_eq!(M::decode(&back[..]).unwrap(), request, "{line}");
+            // Nothing is left at its default, which would come back whatever happens: Rust prints each as one of these.
+            let told = format!("{request:?}").replace(", key_strindex: 0", "");
+            for nothing in ["None", ": 0,", ": 0 ", "\"\"", "[]", "false"] {
+                assert!(!told.contains(nothing), "{nothing} in {told}");
+            }
+        }
+        check(Signal::Traces, full::traces());
+        check(Signal::Logs, full::logs());
+        check(Signal::Metrics, full::metrics());
+        // Numbers of a list that do not stand packed, as older senders write them.
+        let (mut point, mut bytes) = (Vec::new(), Vec::new());
+        (1..3).for_each(|count| put_fixed64(&mut point, 6, count));
+        put_bytes(&mut bytes, 7, &[0, 0, 0, 0, 0, 0, 0xf0, 0x3f]);
+        point.extend_from_slice(&bytes);
+        for number in [1, 9, 2, 2, 1] {
+            bytes = std::mem::take(&mut point);
+            put_bytes(&mut point, number, &bytes);
+        }
+        let line = printed(Signal::Metrics, &point).0;
+        assert!(line.contains(r#"{"bucketCounts":["1","2"],"explicitBounds":[1.0]}"#), "{line}");
     }
 
     fn wrapped(value: &[u8]) -> Vec<u8> {
@@ -273,7 +344,7 @@ mod tests {
         assert_eq!(printed(Signal::Traces, &wrapped(b"")).0, span(r#"{"key":"k","value":{}}"#));
         assert_eq!(printed(Signal::Traces, b""), ("{}".into(), 0));
         let mut out = b"before".to_vec();
-        assert!(print(Signal::Traces, &[0xff], &mut out).is_err() && print(Signal::Metrics, b"", &mut out).is_err());
+        assert!(print(Signal::Traces, &[0xff], &mut out).is_err());
         assert_eq!(out, b"before");
     }
 

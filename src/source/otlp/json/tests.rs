@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 
@@ -94,18 +96,39 @@ fn captures_mean_what_their_protobuf_says() {
 }
 
 #[test]
-fn metrics_are_counted() {
-    let mut points = 0;
+fn metrics_are_written_whole_and_counted_from_that() {
+    let (mut points, mut expected) = (0, 0);
     for line in lines("metrics.metrics.jsonl.gz") {
         let mut out = Vec::new();
-        points += transcode(Shape::Request(Signal::Metrics), &line, &mut out).unwrap().metric_points;
-        assert!(out.is_empty());
+        assert_eq!(transcode(Shape::Request(Signal::Metrics), &line, &mut out).unwrap(), Tally::default());
+        let mut batch = Batch::default();
+        wire::metrics(&out, &mut batch).unwrap();
+        points += batch.tally.metric_points;
+        expected += String::from_utf8_lossy(&line).matches("\"timeUnixNano\"").count() as u64;
     }
-    let expected: usize = lines("metrics.metrics.jsonl.gz")
-        .iter()
-        .map(|line| String::from_utf8_lossy(line).matches("\"timeUnixNano\"").count())
-        .sum();
-    assert_eq!(points, expected as u64);
+    assert_eq!(points, expected);
+}
+
+#[test]
+fn lists_of_numbers_are_read_however_they_are_written() {
+    let point =
+        r#"{"bucketCounts":["1",2,null,"18446744073709551615"],"explicitBounds":[1,"2.5","Infinity"],"flags":null}"#;
+    let text = format!(
+        r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"histogram":{{"dataPoints":[{point}]}}}}]}}]}}]}}"#
+    );
+    let mut out = Vec::new();
+    transcode(Shape::Request(Signal::Metrics), text.as_bytes(), &mut out).unwrap();
+    let request = ExportMetricsServiceRequest::decode(&out[..]).unwrap();
+    let Some(Data::Histogram(histogram)) = &request.resource_metrics[0].scope_metrics[0].metrics[0].data else {
+        panic!()
+    };
+    let point = &histogram.data_points[0];
+    assert_eq!(point.bucket_counts, [1, 2, 0, u64::MAX]);
+    assert_eq!(point.explicit_bounds, [1.0, 2.5, f64::INFINITY]);
+    let bad = text.replace("\"2.5\"", "{}");
+    assert!(
+        transcode(Shape::Request(Signal::Metrics), bad.as_bytes(), &mut out).unwrap_err().contains("explicitBounds")
+    );
 }
 
 #[test]

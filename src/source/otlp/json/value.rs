@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use crate::lifecycle::packed::{put_bytes, put_fixed64, put_number, put_varint};
 
-use super::fields::{Field, Kind};
+use super::fields::{Field, Form, Kind};
 use super::write::{Nested, Writer, nested};
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -23,6 +23,8 @@ const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIEN
 pub(super) struct Value<'w, 'o> {
     pub writer: &'w mut Writer<'o>,
     pub field: &'static Field,
+    /// The field's, or of the elements of its list.
+    pub kind: &'static Kind,
 }
 
 impl<'de> DeserializeSeed<'de> for Value<'_, '_> {
@@ -41,13 +43,13 @@ impl Value<'_, '_> {
     }
 
     fn refuse(self, found: &str) {
-        match self.field.kind {
+        match *self.kind {
             // One that only points somewhere is left out.
             Kind::Pointer(_) => {}
             Kind::Id(bytes) => self.writer.wrong(self.field, &format!("{} hex digits", 2 * bytes), found),
             _ => {
                 self.writer.misshapen = true;
-                self.writer.wrong(self.field, self.field.kind.expected(), found);
+                self.writer.wrong(self.field, self.kind.expected(), found);
             }
         }
     }
@@ -69,7 +71,7 @@ impl Value<'_, '_> {
             return self.refuse(&format!("{text:?}"));
         }
         put_bytes(self.writer.out, self.field.number, &id[..bytes]);
-        if matches!(self.field.kind, Kind::Id(_)) && id != [0; 16] {
+        if matches!(self.kind, Kind::Id(_)) && id != [0; 16] {
             self.writer.has_id(self.field.number);
         }
     }
@@ -77,13 +79,19 @@ impl Value<'_, '_> {
     /// A whole number from −2^63 to 2^64 − 1.
     fn whole<E: Error>(self, number: i128) -> Result<(), E> {
         let tag = self.field.number;
-        match self.field.kind {
+        match *self.kind {
             Kind::Fixed64 if number >= 0 => put_fixed64(self.writer.out, tag, number as u64),
             Kind::Fixed32 if u32::try_from(number).is_ok() => {
                 put_varint(self.writer.out, u64::from(tag << 3 | 5));
                 self.writer.out.extend_from_slice(&(number as u32).to_le_bytes());
             }
             Kind::Uint32 if u32::try_from(number).is_ok() => put_number(self.writer.out, tag, number as u64),
+            Kind::Uint64 if number >= 0 => put_number(self.writer.out, tag, number as u64),
+            Kind::Sint32 if i32::try_from(number).is_ok() => {
+                let number = number as i32;
+                put_number(self.writer.out, tag, u64::from((number << 1 ^ number >> 31) as u32));
+            }
+            Kind::SFixed64 => put_fixed64(self.writer.out, tag, number as u64),
             // Ids above 2^63 keep their bits (see `packed::Value::as_u64`).
             Kind::Int64 | Kind::Enum(_) => put_number(self.writer.out, tag, number as u64),
             Kind::Double => put_fixed64(self.writer.out, tag, (number as f64).to_bits()),
@@ -99,7 +107,7 @@ impl Value<'_, '_> {
     }
 
     fn float<E: Error>(self, number: f64) -> Result<(), E> {
-        match self.field.kind {
+        match *self.kind {
             Kind::Double => put_fixed64(self.writer.out, self.field.number, number.to_bits()),
             // 1.76e18 is a whole number.
             _ if number.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(64)).contains(&number) => {
@@ -115,7 +123,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in {}", self.field.kind.expected(), self.field.camel)
+        write!(f, "{} in {}", self.kind.expected(), self.field.camel)
     }
 
     /// `null` is what is not there.
@@ -124,7 +132,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        match self.field.kind {
+        match *self.kind {
             Kind::Bool => put_number(self.writer.out, self.field.number, u64::from(value)),
             _ => return self.wrong(Unexpected::Bool(value)),
         }
@@ -145,10 +153,17 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         let number = self.field.number;
-        match self.field.kind {
+        match *self.kind {
             Kind::Text => put_bytes(self.writer.out, number, text.as_bytes()),
             Kind::Id(bytes) | Kind::Pointer(bytes) => self.id(text, bytes),
-            Kind::Fixed64 | Kind::Fixed32 | Kind::Uint32 | Kind::Int64 | Kind::Double => {
+            Kind::Fixed64
+            | Kind::SFixed64
+            | Kind::Fixed32
+            | Kind::Uint32
+            | Kind::Uint64
+            | Kind::Sint32
+            | Kind::Int64
+            | Kind::Double => {
                 let digits = text.trim();
                 if digits.is_empty() {
                     return Ok(());
@@ -181,7 +196,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        if let Kind::One(message) = self.field.kind {
+        if let Kind::One(message) = *self.kind {
             return nested(self.writer, self.field, message, map);
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -189,21 +204,37 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let Self { writer, field } = self;
-        match field.kind {
+        let Self { writer, field, kind } = self;
+        match *kind {
             Kind::Many(message) => {
                 writer.depth += 1;
                 while list.next_element_seed(Nested { writer, field, message })?.is_some() {}
                 writer.depth -= 1;
             }
-            Kind::Points => {
-                while list.next_element::<IgnoredAny>()?.is_some() {
-                    writer.tally.metric_points += 1;
+            Kind::List(kind) if kind.wire() == 2 => {
+                while list.next_element_seed(Value { writer, field, kind })?.is_some() {}
+            }
+            Kind::List(kind) => {
+                let start = writer.open(field.number, Form::Plain);
+                loop {
+                    let before = writer.out.len();
+                    if list.next_element_seed(Value { writer, field, kind })?.is_none() {
+                        break;
+                    }
+                    if writer.out.len() == before {
+                        // What is not there is zero: the others keep their places.
+                        let zero = if kind.wire() == 1 { 8 } else { 1 };
+                        writer.out.resize(before + zero, 0);
+                    } else {
+                        // A field of its own without its tag, which is one byte in every table that has lists.
+                        writer.out.remove(before);
+                    }
                 }
+                writer.close(start, Form::Plain);
             }
             _ => {
                 while list.next_element::<IgnoredAny>()?.is_some() {}
-                return Value { writer, field }.wrong(Unexpected::Seq);
+                return Value { writer, field, kind }.wrong(Unexpected::Seq);
             }
         }
         Ok(())

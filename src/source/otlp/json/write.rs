@@ -30,7 +30,7 @@ pub(super) struct Writer<'o> {
     pub tally: Tally,
     /// A key came twice in one object: the text must be read again, with only the last of each.
     pub repeated: bool,
-    /// Spans and log records written.
+    /// Spans, log records and data points written.
     pub good: u64,
     /// Something was not of its field's kind, beyond ids.
     pub misshapen: bool,
@@ -70,7 +70,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Begins a nested message; gives where its content starts.
-    fn open(&mut self, number: u32, form: Form) -> usize {
+    pub fn open(&mut self, number: u32, form: Form) -> usize {
         self.tag(number, 2);
         let room = if form == Form::Wide { WIDE } else { 1 };
         self.out.resize(self.out.len() + room, 0);
@@ -78,7 +78,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Ends a nested message: writes its length.
-    fn close(&mut self, start: usize, form: Form) {
+    pub fn close(&mut self, start: usize, form: Form) {
         let length = self.out.len() - start;
         if form == Form::Wide {
             // A varint may be longer than it must be.
@@ -236,7 +236,7 @@ fn object<'de, A: MapAccess<'de>>(
         writer.repeated |= again;
         writer.at_home |= writer.depth == 1 && Shape::of_key(field.camel).is_some();
         let before = writer.out.len();
-        map.next_value_seed(Value { writer, field })?;
+        map.next_value_seed(Value { writer, field, kind: &field.kind })?;
         writer.settle(before, Form::Plain);
         seen |= 1 << field.number;
         if message.form == Form::KeyValue && field.number == 1 && seen != KEY && !again {
@@ -396,6 +396,6 @@ pub(super) fn nested<'de, A: MapAccess<'de>>(
     }
     writer.within = within;
     writer.settle(before, form);
-    writer.good += u64::from(matches!(form, Form::Span | Form::Log) && writer.out.len() > before);
+    writer.good += u64::from(matches!(form, Form::Span | Form::Log | Form::Point) && writer.out.len() > before);
     Ok(())
 }

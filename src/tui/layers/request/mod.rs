@@ -23,7 +23,7 @@ use crate::tui::panes::{details, story, tree};
 use crate::tui::theme::Theme;
 use crate::tui::travel;
 use crate::tui::widgets::link::link;
-use crate::tui::widgets::text::{At, pieces, pieces_width, put};
+use crate::tui::widgets::text::{At, pieces, pieces_width};
 use crate::view::checks;
 use crate::view::filter::with_attribute;
 use crate::view::link::PLACE;
@@ -32,7 +32,7 @@ use crate::view::request::axis::Axis;
 use crate::view::request::detail::{self, Detail, Opens, Whole};
 use crate::view::request::tree::{NodeId, line, open_rows};
 use crate::view::request::{evidence, is_trace, marks, records, title, tree_summary};
-use crate::view::{Line, Nothing, Tone, request_name};
+use crate::view::{Line, Nothing, Piece, Tone, request_name};
 
 /// A list of rows with its cursor.
 #[derive(Default)]
@@ -357,15 +357,9 @@ impl Layer for RequestLayer {
     fn draw(&self, buf: &mut Buffer, area: Rect, env: &Env, theme: &Theme) {
         let areas = self.areas(area);
         let mut at = At::row(areas.title, 0).after(u16::from(area.width > 80));
-        let mark = if self.gone {
-            Some("no longer held")
-        } else if env.paused {
-            Some("PAUSED")
-        } else {
-            None
-        };
-        if let Some(mark) = mark {
-            at = at.after(put(buf, at, mark, theme.tone(Tone::Warn)) + 2);
+        let mark = if self.gone { vec![Piece::new("no longer held", Tone::Warn)] } else { env.pace.mark() };
+        if !mark.is_empty() {
+            at = at.after(pieces(buf, at, &mark, 0, theme) + 2);
         }
         let mut row = 0;
         let start = at;
