@@ -121,6 +121,36 @@ fn received_text_is_drawn_and_never_obeyed() {
     end_with_q(terminal);
 }
 
+/// B56: what libraries would log reaches neither the screen nor standard error, whatever the environment asks of them.
+#[test]
+fn what_libraries_log_is_painted_over_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let errors = folder.path().join("stderr");
+    let loud = [("RUST_LOG", "trace"), ("RUST_BACKTRACE", "full"), ("RUST_LIB_BACKTRACE", "1")];
+    let mut terminal = Terminal::start_beside(&errors, &ANY, &loud);
+    let (grpc, http) = terminal.addresses();
+    post_json(http, &request(1, "one", "x"));
+    common::post(http, "/v1/traces", "application/json", b"{\"resourceSpans\":[");
+    common::post(http, "/v1/traces", "application/x-protobuf", b"\xff\xff");
+    common::post(http, "/nowhere", "text/plain", b"x");
+    common::shout(http, b"\x16\x03\x01\x02\x00\x01\x00");
+    common::shout(http, b"GET / HTTP/9.9\r\n\r\n");
+    common::shout(grpc, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\xff\x04\x00\x00\x00\x00\x00junk");
+    common::shout(grpc, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    terminal.wait_for("1 requests");
+    terminal.type_keys("p");
+    let before = terminal.settle();
+    terminal.type_keys("\u{c}");
+    let after = terminal.settle();
+    let still = |text: &str| text.lines().skip(1).map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    assert_eq!(still(&before), still(&after));
+    // It is told in our own words.
+    terminal.type_keys("!");
+    terminal.wait_for("/nowhere");
+    end_with_q(terminal);
+    assert_eq!(std::fs::read_to_string(&errors).unwrap(), "");
+}
+
 /// B53: any size, however small.
 #[test]
 fn every_size_is_survived_on_every_screen() {
@@ -240,6 +270,47 @@ fn a_filter_in_the_making_breaks_nothing() {
     terminal.settle();
     terminal.type_keys("\u{1b}");
     terminal.wait("the filter before", only_one);
+    end_with_q(terminal);
+}
+
+/// B63: a filter made from a value on the screen finds exactly what has it, whatever stands in key and value.
+#[test]
+fn a_value_that_is_filtered_by_finds_what_has_it_and_nothing_else() {
+    let (mut terminal, http) = open();
+    let (key, value) = ("odd key \"x\"-y.z", "a \"b\" = c\n d:\te\\");
+    for (number, id, value) in [('a', "with", value), ('b', "without", "other"), ('c', "like", "a b = c d e")] {
+        let attributes = vec![attr(key, value)];
+        let span = json!({
+            "traceId": number.to_string().repeat(32), "spanId": "00000000000000a1", "name": format!("span-{id}"), "kind": 1,
+            "startTimeUnixNano": "1796003500000000000", "endTimeUnixNano": "1796003500100000000",
+            "attributes": attributes,
+        });
+        post_json(http, &json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}));
+    }
+    terminal.wait_for("3 requests");
+    // The first that came stands last; its only attribute first in its list.
+    terminal.type_keys("G\r");
+    terminal.wait_for("span-with");
+    terminal.type_keys("\t\t");
+    terminal.settle();
+    // Down to the attribute: rows that cannot be filtered by say nothing.
+    let made = |text: &str| text.contains(r#"filter ▸ "odd key \"x\"-y.z":"a \"b\" = c\n d:\te\\""#);
+    for _ in 0..24 {
+        terminal.type_keys("=");
+        if made(&terminal.settle()) {
+            break;
+        }
+        terminal.type_keys("j");
+    }
+    terminal.wait("the filter made of the value", made);
+    terminal.type_keys("\u{1b}");
+    let only = |text: &str| text.contains("t:aaaaaa") && !text.contains("t:bbbbbb") && !text.contains("t:cccccc");
+    terminal.wait("the one request that has it", only);
+    // What cannot be read says so and shows nothing more.
+    terminal.type_keys("/ \"odd");
+    terminal.wait_for("to close this quote");
+    terminal.settle();
+    terminal.wait("the same one request", only);
     end_with_q(terminal);
 }
 

@@ -103,15 +103,66 @@ fn no_colour_means_no_colour_codes() {
     terminal.wait("a finished request", has_finished);
     terminal.type_keys("q");
     assert_eq!(terminal.end(), 0);
+    for code in looks(&terminal) {
+        assert!(!matches!(code, 30..=38 | 40..=48 | 90..=107), "colour code {code}");
+    }
+}
+
+/// The numbers of everything that was written to set a look.
+fn looks(terminal: &Terminal) -> Vec<u32> {
     let raw = String::from_utf8_lossy(&terminal.raw.lock().unwrap()).into_owned();
-    for codes in raw.split("\u{1b}[").skip(1).filter_map(|rest| {
+    let sequences = raw.split("\u{1b}[").skip(1).filter_map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
         rest[end..].starts_with('m').then_some(&rest[..end])
-    }) {
-        for code in codes.split(';').filter_map(|code| code.parse::<u32>().ok()) {
-            assert!(!matches!(code, 30..=38 | 40..=48 | 90..=107), "colour code {code}");
-        }
+    });
+    sequences.flat_map(|codes| codes.split(';').filter_map(|code| code.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// Walks over the demo's screens as a terminal of this name, and gives it back still open.
+fn walked(term: &str) -> Terminal {
+    let mut terminal = Terminal::start(&["demo"], &[("TERM", term)]);
+    terminal.wait("a finished request", has_finished);
+    for keys in ["G", "\r", "\t", "\t", "\u{1b}", "1z", "w", "\u{1b}", "c", "\u{1b}", "?", "\u{1b}"] {
+        terminal.type_keys(keys);
+        terminal.settle();
     }
+    terminal
+}
+
+/// Eight colours: each by its oldest code. What a terminal of eight colours does not know it takes for something else.
+#[test]
+fn few_colours_are_said_so_that_every_terminal_knows_them() {
+    for term in ["xterm", "linux", "screen"] {
+        let mut terminal = walked(term);
+        let codes = looks(&terminal);
+        assert!(codes.iter().any(|code| matches!(code, 31..=37)), "{term} has colours");
+        for code in codes {
+            assert!(matches!(code, 0..=9 | 21..=37 | 39..=47 | 49 | 59), "code {code} on {term}");
+        }
+        terminal.type_keys("q");
+        assert_eq!(terminal.end(), 0);
+    }
+}
+
+/// On a light background as on a dark one: text is in the terminal's own colour, or in one that stands out from both.
+#[test]
+fn text_is_readable_on_light_and_dark_backgrounds() {
+    let mut terminal = walked("xterm-256color");
+    {
+        let parser = terminal.screen.lock().unwrap();
+        let screen = parser.screen();
+        let (rows, columns) = screen.size();
+        let cells = (0..rows).flat_map(|row| (0..columns).filter_map(move |column| screen.cell(row, column)));
+        let shown: Vec<_> = cells.filter(|cell| !cell.contents().trim().is_empty()).collect();
+        let own = shown.iter().filter(|cell| cell.fgcolor() == vt100::Color::Default).count();
+        assert!(own * 2 > shown.len(), "most text is in the terminal's own colour: {own} of {}", shown.len());
+    }
+    // Neither black, white nor what is near one of them, and no background of ours under text.
+    for code in looks(&terminal) {
+        assert!(!matches!(code, 30 | 37 | 38 | 40..=48 | 90 | 93 | 97 | 100..=107), "colour code {code}");
+    }
+    terminal.type_keys("q");
+    assert_eq!(terminal.end(), 0);
 }
 
 #[test]

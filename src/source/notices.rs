@@ -43,13 +43,15 @@ pub enum Notice {
     Origin,
     /// A connection that brought no request: TLS where none is spoken, none where it is, or a handshake that failed.
     Tls,
+    /// The files of TLS are other ones than before: read anew, or no good.
+    Certificate,
     /// A connection that was turned away, or let go for another, because there were too many.
     Crowded,
 }
 
 impl Notice {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::UnknownPath,
         Self::WrongMethod,
         Self::UnknownType,
@@ -62,13 +64,14 @@ impl Notice {
         Self::Unauthorized,
         Self::Origin,
         Self::Tls,
+        Self::Certificate,
         Self::Crowded,
     ];
 
     /// Whether a request was turned away for good: not one that is to be sent again, one that was taken, or a connection
     /// that brought none.
     pub fn is_refusal(self) -> bool {
-        !matches!(self, Self::Busy | Self::SnakeCase | Self::LeftOut | Self::Tls | Self::Crowded)
+        !matches!(self, Self::Busy | Self::SnakeCase | Self::LeftOut | Self::Tls | Self::Certificate | Self::Crowded)
     }
 
     /// A short label.
@@ -86,6 +89,7 @@ impl Notice {
             Self::Unauthorized => "without the token",
             Self::Origin => "web page",
             Self::Tls => "TLS",
+            Self::Certificate => "certificate",
             Self::Crowded => "too many connections",
         }
     }

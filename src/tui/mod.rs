@@ -15,6 +15,7 @@ pub mod save;
 pub mod screen;
 pub mod shared;
 pub mod signals;
+mod sixteen;
 pub mod terminal;
 pub mod theme;
 pub mod travel;
@@ -56,7 +57,7 @@ pub fn run(args: RunArgs<'_>) -> io::Result<ExitReason> {
     let mut host = terminal::Terminal::new()?;
     listen(sender.clone())?;
     args.shared.tell(sender);
-    let mut screen = screen::Screen::new(CrosstermBackend::new(io::stdout()));
+    let mut screen = screen::Screen::new(CrosstermBackend::new(sixteen::Sixteen::new(io::stdout())));
     let mut app = app::App::new(&*args.shared, args.setup, args.clock);
     let ended = app.run(&mut screen, &mut host, &events);
     args.shared.hush();

@@ -24,15 +24,28 @@ pub struct Terminal {
 
 impl Terminal {
     pub fn start(args: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_reqtop"));
+        command.args(args);
+        Self::run(command, env)
+    }
+
+    /// The same with its standard error in a file, for what must be said by nobody.
+    pub fn start_beside(errors: &std::path::Path, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-c", "errors=$1; shift; exec \"$0\" \"$@\" 2>\"$errors\"", env!("CARGO_BIN_EXE_reqtop")]);
+        command.arg(errors);
+        command.args(args);
+        Self::run(command, env)
+    }
+
+    fn run(mut command: CommandBuilder, env: &[(&str, &str)]) -> Self {
         let size = PtySize { rows: 30, cols: 140, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_reqtop"));
         command.env_clear();
         command.env("TERM", "xterm-256color");
         // Nobody's own settings.
         command.env("XDG_CONFIG_HOME", "/none");
         env.iter().for_each(|(key, value)| command.env(key, value));
-        command.args(args);
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let screen = Arc::new(Mutex::new(vt100::Parser::new(size.rows, size.cols, 0)));

@@ -21,6 +21,7 @@ use reqtop::source::otlp::json::{Shape, print as print_json, transcode};
 use reqtop::source::otlp::wire;
 use reqtop::source::remote::client;
 use reqtop::store::{Limits, Store};
+use reqtop::tap::forward::target::Target as Onward;
 use reqtop::tui::keys::Key;
 use reqtop::tui::theme::{Depth, Signs, Themes};
 use reqtop::view::account::Account;
@@ -244,7 +245,9 @@ pub fn theme(data: &[u8]) {
             assert!(entry.warnings.len() < 100, "{} warnings", entry.warnings.len());
             entry.warnings.iter().for_each(|warning| assert_clean(warning));
         }
-        let _ = themes.list();
+        if data.len().is_multiple_of(64) {
+            let _ = themes.list();
+        }
     });
 }
 
@@ -331,6 +334,13 @@ pub fn settings(data: &[u8]) {
         let written = base.to_string();
         let again = client::Base::parse(&written).unwrap_or_else(|error| panic!("{text:?} is {written:?}: {error}"));
         assert_eq!(again.to_string(), written);
+        assert_clean(&written);
+    }
+    if let Ok(target) = Onward::parse(&text) {
+        let written = target.to_string();
+        let again = Onward::parse(&written).unwrap_or_else(|error| panic!("{text:?} is {written:?}: {error}"));
+        assert_eq!(again, target);
+        assert_clean(&written);
     }
     let _ = client::header(&text);
     let _ = Token::new(data);

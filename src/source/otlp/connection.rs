@@ -19,7 +19,6 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 use tonic::Status;
 use tonic::codegen::Service;
 
@@ -50,7 +49,7 @@ const HANDSHAKE: u8 = 0x16;
 /// What is served on a listener, and how.
 pub(super) struct Port {
     router: Router,
-    tls: Option<TlsAcceptor>,
+    tls: Option<tls::Tls>,
     notices: Notices,
     times: Times,
     http1: Builder<TokioExecutor>,
@@ -59,10 +58,10 @@ pub(super) struct Port {
 
 impl Port {
     /// Serves this, inside TLS if there is any.
-    pub fn new(router: Router, tls: Option<&tls::Tls>, notices: Notices, times: Times) -> Self {
+    pub fn new(router: Router, tls: Option<tls::Tls>, notices: Notices, times: Times) -> Self {
         let builder = builder(times);
         let http1 = builder.clone().http1_only();
-        Self { router, tls: tls.map(tls::Tls::acceptor), notices, times, http1, http2: builder.http2_only() }
+        Self { router, tls, notices, times, http1, http2: builder.http2_only() }
     }
 
     /// Serves one connection until it ends, has to leave, or `stop` changes.
@@ -77,9 +76,9 @@ impl Port {
         }
         match (&self.tls, first[0] == HANDSHAKE) {
             (None, false) => self.open(stream, self.router.clone(), place, stop).await,
-            (Some(acceptor), true) => {
+            (Some(tls), true) => {
                 let greeted = tokio::select! {
-                    greeted = timeout(self.times.opening, acceptor.accept(stream)) => greeted,
+                    greeted = timeout(self.times.opening, tls.acceptor().accept(stream)) => greeted,
                     _ = stop.changed() => return,
                     () = place.leave() => return,
                 };

@@ -3,6 +3,8 @@
 //! Owns: recognising Dynamo's trace records (spec request-trace.md, "How they arrive") and its frontend's application logs
 //! (spec lifecycle-spans §6). Keeps out: the wire (`wire`), what a record says (`lifecycle::record`).
 
+use std::borrow::Cow;
+
 use compact_str::CompactString;
 
 use crate::lifecycle::batch::{Batch, Sign, SignKind};
@@ -47,7 +49,7 @@ pub(super) fn take(scope: &[u8], log: &LogIn<'_>, attrs: &[&[u8]], batch: &mut B
 
 fn record(log: &LogIn<'_>, attrs: &[&[u8]]) -> Result<Record, String> {
     let complete = value(attrs, "payload_complete").and_then(Value::as_bool);
-    let drop_reason = text_of(attrs, "payload_drop_reason").unwrap_or("");
+    let drop_reason = text_of(attrs, "payload_drop_reason").unwrap_or_default();
     let payload = match value(attrs, "payload") {
         // Text that is not UTF-8 reads as bytes; the record scrubs it.
         Some(Value::Str(text)) => Some(text.as_bytes()),
@@ -66,13 +68,13 @@ fn record(log: &LogIn<'_>, attrs: &[&[u8]]) -> Result<Record, String> {
             Ok(record)
         }
         Some(Err(reason)) if complete != Some(false) => Err(reason),
-        _ => Ok(marker(log, attrs, drop_reason)),
+        _ => Ok(marker(log, attrs, &drop_reason)),
     }
 }
 
 /// The record that stands for a dropped payload: labelled incomplete, with the reason (field case B45).
 fn marker(log: &LogIn<'_>, attrs: &[&[u8]], drop_reason: &str) -> Record {
-    let clean = |name| text::scrub(text_of(attrs, name).unwrap_or("").as_bytes());
+    let clean = |name| compact(attrs, name);
     let raw: serde_json::Map<String, serde_json::Value> = attrs
         .iter()
         .map(|attr| packed::read(attr))
@@ -91,7 +93,7 @@ fn marker(log: &LogIn<'_>, attrs: &[&[u8]], drop_reason: &str) -> Record {
     let drop_reason = text::scrub(drop_reason.as_bytes());
     let mut record = Record::payload_marker(&clean("rid"), log.time_ns / 1_000_000, &drop_reason, raw);
     let body = packed::value_of(log.body);
-    let event_type = text_of(attrs, "event_type").or(body.as_str()).unwrap_or("");
+    let event_type = text_of(attrs, "event_type").or(body.as_str().map(Cow::from)).unwrap_or_default();
     if !event_type.is_empty() {
         record.event_type = text::scrub(event_type.as_bytes()).into();
     }
@@ -113,7 +115,7 @@ fn sign(log: &LogIn<'_>, attrs: &[&[u8]]) -> Option<Sign> {
         time_ns: log.time_ns,
         model: compact(attrs, "model"),
         endpoint: compact(attrs, "endpoint"),
-        streaming: match request_type {
+        streaming: match &*request_type {
             "stream" => Some(true),
             "unary" => Some(false),
             _ => None,
@@ -127,10 +129,15 @@ fn value<'a>(attrs: &[&'a [u8]], key: &str) -> Option<Value<'a>> {
     attrs.iter().rev().map(|attr| packed::read(attr)).find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-fn text_of<'a>(attrs: &[&'a [u8]], key: &str) -> Option<&'a str> {
-    value(attrs, key).and_then(Value::as_str)
+/// A text; one that is not UTF-8 reads as bytes, and is a text all the same (field case B13).
+fn text_of<'a>(attrs: &[&'a [u8]], key: &str) -> Option<Cow<'a, str>> {
+    match value(attrs, key)? {
+        Value::Str(text) => Some(text.into()),
+        Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes)),
+        _ => None,
+    }
 }
 
 fn compact(attrs: &[&[u8]], key: &str) -> CompactString {
-    text::scrub(text_of(attrs, key).unwrap_or("").as_bytes()).into()
+    text::scrub(text_of(attrs, key).unwrap_or_default().as_bytes()).into()
 }

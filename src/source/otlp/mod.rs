@@ -162,13 +162,16 @@ impl Bound {
         let Settings { max_message, origins, token, tls, max_connections, times, .. } = self.settings;
         let room = body::Room::new(max_message);
         let crowd = crowd::Crowd::new(max_connections);
-        let port = |router| Arc::new(connection::Port::new(router, tls.as_ref(), notices.clone(), times));
+        let port = |router| Arc::new(connection::Port::new(router, tls.clone(), notices.clone(), times));
         let shared = Arc::new(Shared { intake, notices: notices.clone(), max_message, origins, token, room, times });
         let (grpc, http) = (port(grpc::router(Arc::clone(&shared))), port(http::router(shared)));
         let grpc = self.grpc.into_iter().map(|listener| (listener, Arc::clone(&grpc)));
         let http = self.http.into_iter().map(|listener| (listener, Arc::clone(&http)));
         let (stop, stopped) = watch::channel(());
         let mut serving = JoinSet::new();
+        if let Some(tls) = &tls {
+            serving.spawn(tls::renew::keep(tls.clone(), tls::renew::EVERY, notices.clone(), stopped.clone()));
+        }
         for (listener, port) in grpc.chain(http) {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(listener)?;

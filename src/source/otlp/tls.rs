@@ -1,14 +1,16 @@
 //! TLS for both protocols: the server's certificate and key, and the authority that clients' certificates must come from
 //! when one is named. rustls with ring.
 //!
-//! Owns: reading these files, saying what is wrong with them, why a handshake failed. Keeps out: sockets (`connection`).
+//! Owns: reading these files, saying what is wrong with them, why a handshake failed. Keeps out: sockets (`connection`), when
+//! they are read again (`renew`).
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use parking_lot::RwLock;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::client::verify_server_cert_signed_by_trust_anchor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
@@ -16,6 +18,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio_rustls::rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use tokio_rustls::rustls::{AlertDescription, CertificateError, Error, RootCertStore, ServerConfig};
+
+pub(super) mod renew;
 
 /// The largest certificate or key file, bytes.
 const LARGEST: u64 = 1 << 20;
@@ -33,12 +37,17 @@ pub struct Files {
     pub client_ca: Option<PathBuf>,
 }
 
-/// TLS, ready to serve.
+/// TLS, ready to serve. Clones serve the same.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    config: Arc<ServerConfig>,
+    config: Arc<RwLock<Arc<ServerConfig>>>,
     cautions: Vec<String>,
     clients: Clients,
+    files: Files,
+    /// What the files were when they were read.
+    stamp: renew::Stamp,
+    /// The time since the Unix epoch when they were read first, and since when that is.
+    read: (Duration, Instant),
 }
 
 /// Whom TLS lets in.
@@ -56,6 +65,7 @@ impl Tls {
     /// # Errors
     /// The file that is not what it should be, what was expected and what to do.
     pub fn load(files: &Files, now: Duration) -> Result<Self, String> {
+        let stamp = renew::Stamp::of(files);
         let provider = Arc::new(ring::default_provider());
         let chain = certificates(&files.certificate).map_err(|error| format!("--tls-cert {error}"))?;
         let mut cautions = Vec::new();
@@ -82,7 +92,19 @@ impl Tls {
             error => format!("--tls-cert {}, --tls-key {}: {error}", files.certificate.display(), files.key.display()),
         })?;
         config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
-        Ok(Self { config: Arc::new(config), cautions, clients })
+        let config = Arc::new(RwLock::new(Arc::new(config)));
+        Ok(Self { config, cautions, clients, files: files.clone(), stamp, read: (now, Instant::now()) })
+    }
+
+    /// Reads the files again, and serves what is in them from now on; gives what is worth telling of them.
+    ///
+    /// # Errors
+    /// As [`Tls::load`]; what was served before goes on.
+    fn read_anew(&self) -> Result<Vec<String>, String> {
+        let (first, since) = self.read;
+        let anew = Self::load(&self.files, first + since.elapsed())?;
+        *self.config.write() = Arc::clone(&anew.config.read());
+        Ok(anew.cautions)
     }
 
     /// Whom it lets in.
@@ -96,7 +118,7 @@ impl Tls {
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.config))
+        TlsAcceptor::from(Arc::clone(&self.config.read()))
     }
 }
 

@@ -46,6 +46,9 @@ impl Base {
                         'Authorization=Basic …' or in REQTOP_FROM_HEADER"
                 .into());
         }
+        if let Some(odd) = full.chars().find(|c| !c.is_ascii_graphic()) {
+            return Err(format!("expected an address of plain characters, others as %XX, found {odd:?}"));
+        }
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             "http" => Scheme::HTTP,
             "https" => Scheme::HTTPS,
@@ -310,6 +313,7 @@ mod tests {
         assert!(base("ftp://x").unwrap_err().contains("scheme"));
         assert!(base("http://x?y=1").unwrap_err().contains("question mark"));
         assert!(base("").is_err());
+        assert!(base("http://x/\u{85}").unwrap_err().contains("found '\\u{85}'"));
         let refused = base("http://me:hush@x").unwrap_err();
         assert!(refused.contains("--from-header") && !refused.contains("hush"));
     }

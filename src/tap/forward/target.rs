@@ -54,6 +54,9 @@ impl Target {
                         --forward-header"
                 .into());
         }
+        if let Some(odd) = rest.chars().find(|c| !c.is_ascii_graphic()) {
+            return Err(format!("{EXPECTED} of plain characters, others as %XX, found {odd:?}"));
+        }
         let scheme = scheme.to_ascii_lowercase();
         let Some((protocol, is_tls, _)) = SCHEMES.into_iter().find(|(.., name)| *name == scheme) else {
             return Err(format!("{EXPECTED}, found the scheme {scheme:?}"));

@@ -4,8 +4,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use tokio::sync::watch;
 
 use super::*;
+use crate::source::notices::{Notice, Notices};
 
 /// 2026-01-01.
 const NOW: Duration = Duration::from_secs(1_767_225_600);
@@ -109,4 +111,45 @@ fn a_certificate_out_of_its_time_and_an_open_key_are_told() {
         assert!(cautions[0].contains("can be read by others: chmod 600"), "{cautions:?}");
         assert!(cautions[1].contains(word) && cautions[1].contains("senders will refuse it"), "{cautions:?}");
     }
+}
+
+/// Waits for something that others do.
+async fn until(what: &str, so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "waited in vain for {what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn renewed_files_are_served_and_broken_ones_are_told_while_the_old_ones_go_on() {
+    let folder = Folder::new();
+    let (certificate, key) = pair(2020, 2030);
+    let (certificate, key) = (folder.file("c.pem", &certificate, 0o644), folder.file("k.pem", &key, 0o600));
+    let tls = load(&certificate, &key, None).unwrap();
+    let (notices, (stop, stopped)) = (Notices::default(), watch::channel(()));
+    let keeping = tokio::spawn(renew::keep(tls.clone(), Duration::from_millis(5), notices.clone(), stopped));
+    let served = || Arc::as_ptr(&tls.config.read());
+    let latest = || notices.list().last().map(|noted| noted.latest.clone()).unwrap_or_default();
+    let first = served();
+    let (new, new_key) = pair(2020, 2031);
+    folder.file("c.pem", &new, 0o644);
+    folder.file("k.pem", &new_key, 0o600);
+    until("the new pair", || served() != first).await;
+    until("a word on it", || latest().contains("was read anew")).await;
+    let second = served();
+    folder.file("c.pem", "-----BEGIN CERTIFICATE-----\nAAAA", 0o644);
+    until("a word on the broken one", || latest().contains("goes on: --tls-cert")).await;
+    assert_eq!(served(), second);
+    let told = notices.count(Notice::Certificate);
+    // Its key without it is no better; the two together are.
+    let (new, new_key) = pair(2020, 2025);
+    folder.file("k.pem", &new_key, 0o600);
+    folder.file("c.pem", &new, 0o644);
+    until("the third pair", || served() != second).await;
+    until("that it has expired", || latest().contains("expired 365 days ago")).await;
+    assert!(notices.count(Notice::Certificate) <= told + 3);
+    drop(stop);
+    keeping.await.unwrap();
 }
