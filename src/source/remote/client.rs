@@ -38,7 +38,7 @@ impl Base {
     /// # Errors
     /// What is wrong with it, in a sentence that repeats no password.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
+        let text = text.trim_ascii();
         let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let (scheme, rest) = full.split_once("://").unwrap_or_default();
         if rest.split('/').next().is_some_and(|authority| authority.contains('@')) {
