@@ -2,7 +2,9 @@
 //! with the test; a clear word where something cannot be had.
 //!
 //! `REQTOP_INTEROP=1` runs what can be had here, `REQTOP_INTEROP=force` fails where something cannot.
-//! `REQTOP_INTEROP_CACHE` is where programs are kept (`~/.cache/reqtop-interop` unless told otherwise).
+//! `REQTOP_INTEROP_CACHE` is where programs are kept (`~/.cache/reqtop-interop` unless told otherwise), and
+//! `REQTOP_INTEROP_MINUTES` how long after the start things may still be built or fetched; what is not there by then is
+//! skipped.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,8 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long a build or an installation may take.
-const BUILD: Duration = Duration::from_secs(20 * 60);
+/// How long after the start things may still be built or fetched, minutes, unless told otherwise.
+const MINUTES: u64 = 40;
 /// How long a program may take until it listens.
 const START: Duration = Duration::from_secs(60);
 
@@ -29,6 +31,8 @@ pub fn say(words: &str) {
 /// Whether interop tests are asked for; says so once when not.
 pub fn asked() -> bool {
     static SAID: Once = Once::new();
+    // The time for building begins with the first test.
+    building_ends();
     let asked = std::env::var("REQTOP_INTEROP").is_ok_and(|value| !value.is_empty() && value != "0");
     if !asked {
         SAID.call_once(|| {
@@ -98,7 +102,17 @@ pub fn digest(text: &str) -> String {
     format!("{hash:016x}")
 }
 
-/// Runs a tool to its end within a time; what it said when it fails.
+/// Until when things may be built or fetched.
+fn building_ends() -> (Instant, u64) {
+    static END: OnceLock<(Instant, u64)> = OnceLock::new();
+    *END.get_or_init(|| {
+        let told = std::env::var("REQTOP_INTEROP_MINUTES").ok().and_then(|minutes| minutes.parse().ok());
+        let minutes = told.unwrap_or(MINUTES);
+        (Instant::now() + Duration::from_secs(60 * minutes), minutes)
+    })
+}
+
+/// Runs a tool to its end while there is time for that; what it said when it fails.
 pub fn run(command: &mut Command) -> Had<()> {
     let name = format!("{:?}", command.get_program()).trim_matches('"').to_owned();
     let mut log = tempfile::tempfile().map_err(|error| error.to_string())?;
@@ -109,14 +123,17 @@ pub fn run(command: &mut Command) -> Had<()> {
         .stderr(both()?)
         .spawn()
         .map_err(|error| format!("{name} cannot be run: {error}"))?;
-    let until = Instant::now() + BUILD;
+    let (until, minutes) = building_ends();
     let status = loop {
         match child.try_wait().map_err(|error| error.to_string())? {
             Some(status) => break status,
             None if Instant::now() > until => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("{name} took more than {} minutes", BUILD.as_secs() / 60));
+                return Err(format!(
+                    "{name} was not done {minutes} minutes after the start (REQTOP_INTEROP_MINUTES); what it has made \
+                     so far makes the next run shorter"
+                ));
             }
             None => std::thread::sleep(Duration::from_millis(100)),
         }
