@@ -362,3 +362,21 @@ fn every_form_tells_the_same_verdict() {
         assert_eq!(report.to_github().contains("::error"), failing > 0);
     }
 }
+
+#[test]
+fn a_check_that_is_none_is_said_and_lists_are_read_compressed() {
+    let files = ["traces.jsonl.gz", "request_trace.jsonl.gz"].map(|kind| fixture(&format!("aiperf-plain.{kind}")));
+    let check = |more: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_reqtop"));
+        let output = command.arg("check").args(&files).args(more).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for more in [["--only", "root.uniqe"], ["--only", "root.unique,nope"], ["--skip", "nope"], ["--only", ""]] {
+        let (status, said) = check(&more);
+        assert!(status == Some(2) && said.contains("no check or family is called that"), "{more:?}: {said}");
+    }
+    assert_eq!(check(&["--only", "root.unique,queue", "--skip", "queue.*"]).0, Some(0));
+    let list = fixture("aiperf-plain.profile_export.jsonl.gz");
+    let (status, said) = check(&["--aiperf", list.to_str().unwrap()]);
+    assert_eq!(status, Some(0), "{said}");
+}

@@ -1,6 +1,6 @@
 //! Attributes as such: their schema, repeats and limits.
 
-use super::case::{Asked, Case, word};
+use super::case::{Asked, Case, Repeat, word};
 use super::{ANY_LAYOUT, ANY_MODE, Check, DETAILED, Level};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::stage::Stage;
@@ -31,6 +31,9 @@ fn schema(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     }
 }
 
+/// Of the repeated keys of one span, so many are told by name.
+const TOLD: usize = 8;
+
 pub(super) const REPEAT: Check = Check {
     id: "attr.repeat",
     level: Level::Error,
@@ -41,14 +44,19 @@ pub(super) const REPEAT: Check = Check {
 };
 
 fn repeat(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for (at, key) in &case.repeats {
-        let span = case.span(*at);
-        let normal = span.view.stage == Stage::Root && matches!(*key, "dynamo.session.id" | "dynamo.session.source");
+    for repeats in case.repeats.chunk_by(|one, other| one.at == other.at) {
+        let span = case.span(repeats[0].at);
         let level = if span.view.stage == Stage::Queue { Level::Error } else { Level::Warning };
-        asked.expect_at(level, Some(span), normal, || {
-            let times = span.view.body.attrs().filter(|attr| attr.key == *key).count();
-            format!("carries {key} {times} times, expected once")
-        });
+        for Repeat { key, times, .. } in repeats.iter().take(TOLD) {
+            let normal =
+                span.view.stage == Stage::Root && matches!(*key, "dynamo.session.id" | "dynamo.session.source");
+            asked.expect_at(level, Some(span), normal, || format!("carries {key} {times} times, expected once"));
+        }
+        if let Some(more) = repeats.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            asked.expect_at(level, Some(span), false, || {
+                format!("carries {more} more keys several times, expected once")
+            });
+        }
     }
     for span in case.lifecycle().take(1) {
         asked.expect(span, true, String::new);
@@ -100,6 +108,10 @@ mod tests {
         Scene::aggregated().repeat("router.queue", "dynamo.router.queue.deferred", "true").violates(id, "2 times");
         Scene::aggregated().repeat("request.lifecycle", "dynamo.session.id", "x").holds(id);
         Scene::aggregated().crowd("request.lifecycle", 500).holds(id);
+        // However many there are, they are looked at once, and few are told by name.
+        let crowded = || Scene::aggregated().crowd("request.dispatch", 20_000).crowd("request.dispatch", 20_000);
+        crowded().violates_at(id, Level::Warning, "carries extra.1 2 times");
+        crowded().violates_at(id, Level::Warning, "carries 19992 more keys several times");
         Scene::aggregated().records_only().unknown(id, Why::NotHere);
     }
 

@@ -27,8 +27,8 @@ pub(super) struct Case<'a> {
     attrs: Vec<(Field, Value<'a>)>,
     /// Where the attributes of each span end in `attrs`, and how many it carries in all.
     ends: Vec<(u32, u32)>,
-    /// Repeated keys: span index and key.
-    pub repeats: Vec<(u32, &'a str)>,
+    /// Repeated keys, by span.
+    pub repeats: Vec<Repeat<'a>>,
     /// The spans by stage, by index, and where each stage ends: asking for a stage costs what it has.
     by_stage: Vec<u32>,
     stage_ends: [u32; Stage::ALL.len()],
@@ -39,6 +39,16 @@ pub(super) struct Case<'a> {
     /// The frontend's dispatches, by index.
     dispatches: Vec<u32>,
 }
+
+/// A key that one span carries more than once.
+pub(super) struct Repeat<'a> {
+    pub at: u32,
+    pub key: &'a str,
+    pub times: usize,
+}
+
+/// Up to how many attributes of a span each is compared with those before it; beyond, they are sorted.
+const FEW: usize = 64;
 
 /// One span of a case.
 #[derive(Clone, Copy)]
@@ -92,24 +102,27 @@ impl<'a> Case<'a> {
     }
 
     fn read(&mut self, at: u32, span: &'a SpanView<'a>) {
+        let few = span.body.attrs().len() <= FEW;
+        let mut repeated = !few;
         // A bit per hash of a key: only a key that may have come before is compared with the others.
         let mut seen = [0u64; 4];
         for (index, attr) in span.body.attrs().enumerate() {
             let Attr { field, key, value } = attr;
             let hash = sketch(key);
             let (word, bit) = ((hash >> 6 & 3) as usize, 1 << (hash & 63));
-            if seen[word] & bit != 0
-                && span.body.attrs().take(index).any(|other| other.key == key)
-                && self.repeats.last() != Some(&(at, key))
-            {
-                self.repeats.push((at, key));
-            }
+            repeated |= few && seen[word] & bit != 0 && span.body.attrs().take(index).any(|other| other.key == key);
             seen[word] |= bit;
             if !matches!(field, Field::Other | Field::Boilerplate) {
                 self.attrs.push((field, value));
             }
         }
         self.ends.push((self.attrs.len() as u32, span.body.attrs().len() as u32));
+        if repeated {
+            let mut keys: Vec<&str> = span.body.attrs().map(|attr| attr.key).collect();
+            keys.sort_unstable();
+            let runs = keys.chunk_by(|one, other| one == other).filter(|run| run.len() > 1);
+            self.repeats.extend(runs.map(|run| Repeat { at, key: run[0], times: run.len() }));
+        }
     }
 
     /// The span at an index of the view.

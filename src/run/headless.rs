@@ -15,6 +15,7 @@ use crate::query::Query;
 use crate::report::check::{Accepted, CheckReport, Expectation, Rules, catalogue};
 use crate::report::{InputSection, Report, export};
 use crate::settings;
+use crate::source::file;
 use crate::source::intake::{Bounds, channel};
 use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::Endpoint;
@@ -46,8 +47,11 @@ pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
 
 /// Asks every check and prints the verdict.
 pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let read = |path: &Path| file::text(path).map_err(|error| format!("{}: {error}", path.display()));
     let mut rules = Rules { only: args.only, skip: args.skip, strict: args.strict, ..Rules::default() };
+    if let Some((option, name)) = rules.unnamed() {
+        return Err(format!("--{option} {name}: no check or family is called that (`reqtop checks` lists them)"));
+    }
     for text in &args.expect {
         rules.expectations.push(Expectation::read(text).map_err(|error| format!("--expect {text:?}: {error}"))?);
     }

@@ -5,6 +5,7 @@
 //! Keeps out: OTLP itself (`otlp`), what is done with payloads (the [`Sink`]: the intake of a running dashboard, or a store).
 
 use std::fmt;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -154,6 +155,16 @@ pub struct Summary {
 
 /// Reading was ended by the sink.
 struct Stopped;
+
+/// The text of a file, inflated when it is compressed (gzip, zstd).
+///
+/// # Errors
+/// It cannot be read, or is no text.
+pub fn text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open::open(&Input::File(path.to_owned()))?.reader.read_to_string(&mut text)?;
+    Ok(text)
+}
 
 /// Reads all inputs in their order.
 pub fn read(inputs: &[Input], limits: Limits, sink: &mut dyn Sink) -> Summary {

@@ -59,7 +59,8 @@ impl Store {
         self.counts.requests_evicted += 1;
         self.counts.records_evicted += gone.records.len() as u64;
         for slot in gone.traces.iter() {
-            if self.traces[slot].count_of(key) >= self.traces[slot].grouped {
+            let trace = &self.traces[slot];
+            if trace.count_of(key) >= trace.grouped && !trace.tells_of_others(key) {
                 self.free_trace(slot);
                 continue;
             }

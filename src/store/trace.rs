@@ -257,6 +257,12 @@ impl Trace {
         self.numbers_of(key).map(|number| &self.groups[usize::from(number)])
     }
 
+    /// Whether logs have told of another request of it, or of one that is not known yet.
+    pub fn tells_of_others(&self, key: RequestKey) -> bool {
+        let is_other = |hint: &Hint| self.groups.get(usize::from(hint.group)).is_none_or(|group| group.key != key);
+        self.hints.iter().any(is_other)
+    }
+
     /// The rows of a request. Costs what it has, not what the trace has.
     pub fn rows_of(&self, key: RequestKey) -> impl Iterator<Item = usize> {
         let all = match &self.groups[..] {

@@ -199,6 +199,16 @@ fn named(list: &[String], id: &str) -> bool {
     list.iter().any(|name| name == id || name == family || name.strip_suffix(".*") == Some(family) || name == "*")
 }
 
+impl Rules {
+    /// A name that names no check, with the option it stands in: whoever wrote it would ask less than was meant.
+    pub fn unnamed(&self) -> Option<(&'static str, &str)> {
+        let only = self.only.iter().map(|name| ("only", name));
+        let skip = self.skip.iter().map(|name| ("skip", name));
+        let is_unknown = |name: &String| !CheckId::all().any(|id| named(std::slice::from_ref(name), id.check().id));
+        only.chain(skip).find(|(_, name)| is_unknown(name)).map(|(option, name)| (option, name.as_str()))
+    }
+}
+
 impl CheckReport {
     /// The report on a store whose checks have all been asked ([`Store::check_all`]).
     pub fn of(store: &Store, rules: &Rules) -> Self {

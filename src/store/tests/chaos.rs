@@ -162,3 +162,23 @@ proptest! {
         assert_eq!(store.standing(), Standing::default());
     }
 }
+
+#[test]
+fn a_request_that_logs_alone_tell_of_outlives_the_spans_of_its_trace() {
+    let mut store = Store::new(Limits { memory: 381 << 10, lost_after_ns: 5_000_000_000 });
+    let now_ns = 100_000_000_000;
+    send(&mut store, &[span(5, 1, 0, "request.lifecycle", 0, 10).with("dynamo.request.id", REQUESTS[0])], now_ns);
+    sign(&mut store, 5, REQUESTS[1], SignKind::Received);
+    store.refresh(now_ns);
+    assert_eq!(store.len(), 2);
+    let told = store.requests().find(|(_, facts)| !facts.has_root).map(|(key, _)| key);
+    store.pin(told);
+    store.limits.memory = 0;
+    store.refresh(now_ns);
+    assert_eq!((store.len(), store.spans().count()), (1, 0));
+    assert_whole(&store);
+    store.pin(None);
+    store.refresh(now_ns);
+    assert_eq!((store.memory(), store.len()), (0, 0));
+    assert!(store.traces.is_empty());
+}

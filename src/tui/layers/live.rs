@@ -17,6 +17,7 @@ use super::zoom::Zoom;
 use super::{Command, Env, Layer, Scene, distance, pane_command, pane_of, panes_stay_right};
 use crate::lifecycle::facts::State;
 use crate::lifecycle::request::RequestKey;
+use crate::lifecycle::text::one_line;
 use crate::tui::action::{Action, Place};
 use crate::tui::mouse::{Gesture, Pointer};
 use crate::tui::panes::{header, outcomes, requests};
@@ -200,7 +201,7 @@ impl Live {
             (false, _) if facts.request_id.is_empty() => {
                 vec![Command::Say(super::no_request_id(scene.env, Place::Live))]
             }
-            (false, _) => vec![Command::Copy("request id", facts.request_id.to_string())],
+            (false, _) => vec![Command::Copy("request id", one_line(&facts.request_id).into_owned())],
         }
     }
 

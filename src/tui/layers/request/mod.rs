@@ -17,6 +17,7 @@ use crate::lifecycle::facts::State;
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::request::{Node, RequestKey, RequestView, TreeRow};
 use crate::lifecycle::stage::Stage;
+use crate::lifecycle::text::one_line;
 use crate::tui::action::{Action, Place};
 use crate::tui::mouse::{Gesture, Pointer, STEP};
 use crate::tui::panes::{details, story, tree};
@@ -268,7 +269,7 @@ impl Layer for RequestLayer {
             Action::Copy if request.facts.request_id.is_empty() => {
                 return vec![Command::Say(super::no_request_id(scene.env, Place::Request))];
             }
-            Action::Copy => return vec![Command::Copy("request id", request.facts.request_id.to_string())],
+            Action::Copy => return vec![Command::Copy("request id", one_line(&request.facts.request_id).into_owned())],
             Action::CopyTrace => match self.chosen.and_then(|chosen| chosen.find(&request)) {
                 Some(span) => return vec![Command::Copy("trace id", span.trace.to_string())],
                 None => return vec![Command::Say("no span is chosen".into())],
