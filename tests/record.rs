@@ -97,15 +97,16 @@ fn a_kill_costs_at_most_the_torn_end_and_the_next_recording_goes_on_behind_it() 
         let path = folder.path().join(name);
         let size = killed(&path);
         let first = report(&[&path]);
-        assert!(count(&first, &["input", "bad_lines"]) <= 1, "{:?}", first["input"]["problems"]);
+        // The torn line, and where lines are packed the torn pack.
+        let torn_at_most = if name.ends_with(".jsonl") { 1 } else { 2 };
+        assert!(count(&first, &["input", "bad_lines"]) <= torn_at_most, "{:?}", first["input"]["problems"]);
         assert!(count(&first, &["spans", "total"]) > 20);
         // A kill in the middle of writing: the end is torn for certain.
         let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(size - 7).unwrap();
         drop(file);
         let torn = report(&[&path]);
-        // The torn line, and where lines are packed the torn pack.
-        assert!((1..=2).contains(&count(&torn, &["input", "bad_lines"])), "{name}");
+        assert!((1..=torn_at_most).contains(&count(&torn, &["input", "bad_lines"])), "{name}");
         let listening = recording(&["report", "--json"], &path, &[]);
         assert!(listening.before.contains("were cut off"), "{}", listening.before);
         let exports = send(&listening, 6);
