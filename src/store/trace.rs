@@ -68,6 +68,8 @@ pub struct Trace {
     pub bodies: Vec<u8>,
     index: Option<Box<HashMap<SpanId, u32, foldhash::fast::RandomState>>>,
     groups: Vec<Group>,
+    /// Bytes of the lists of rows in `groups`, so that nobody counts them one by one.
+    listed: usize,
     /// Which groups each request has, by key; empty while there is one group at most.
     by_key: Vec<(RequestKey, u16)>,
     /// What logs have told of its requests; at most [`MOST_HINTS`].
@@ -95,6 +97,7 @@ impl Trace {
             bodies: Vec::new(),
             index: None,
             groups: Vec::new(),
+            listed: 0,
             by_key: Vec::new(),
             hints: Box::default(),
             dirty: false,
@@ -218,13 +221,19 @@ impl Trace {
     /// Takes the groups away, to make others.
     pub fn take_groups(&mut self) -> Vec<Group> {
         self.by_key.clear();
+        self.listed = 0;
         std::mem::take(&mut self.groups)
     }
 
     /// Sets the groups that rows point to.
     pub fn set_groups(&mut self, groups: Vec<Group>) {
         self.groups = groups;
+        self.count_lists();
         self.index_groups();
+    }
+
+    fn count_lists(&mut self) {
+        self.listed = self.groups.iter().map(|group| chunk_of::<u32>(group.rows.capacity())).sum();
     }
 
     /// Makes the groups of one request those of another.
@@ -291,7 +300,9 @@ impl Trace {
             self.hints = hints.filter(|hint| !numbers.contains(&hint.group)).collect();
         }
         for number in numbers {
-            for at in std::mem::take(&mut self.groups[usize::from(number)].rows) {
+            let rows = std::mem::take(&mut self.groups[usize::from(number)].rows);
+            self.listed -= chunk_of::<u32>(rows.capacity());
+            for at in rows {
                 let at = at as usize;
                 work::step();
                 gone(&self.rows[at], self.body(&self.rows, at));
@@ -313,6 +324,7 @@ impl Trace {
     pub fn forget_all_but_rows(&mut self) {
         self.index = None;
         self.groups = Vec::new();
+        self.listed = 0;
         self.by_key = Vec::new();
         self.hints = Box::default();
     }
@@ -352,6 +364,7 @@ impl Trace {
             }
             self.push(moved);
         }
+        self.count_lists();
         self.rows.shrink_to_fit();
         self.bodies.shrink_to_fit();
     }
@@ -372,7 +385,7 @@ impl Trace {
             + chunk(self.bodies.capacity())
             + self.index.as_ref().map_or(0, |index| chunk_of::<(SpanId, u32)>(index.capacity() * 5 / 4))
             + chunk_of::<Group>(self.groups.capacity())
-            + self.groups.iter().map(|group| chunk_of::<u32>(group.rows.capacity())).sum::<usize>()
+            + self.listed
             + chunk_of::<(RequestKey, u16)>(self.by_key.capacity())
             + chunk_of::<Hint>(self.hints.len())
             + self.hints.iter().map(|hint| chunk(16 + hint.rid.len()) + hint.told.heap_size()).sum::<usize>()
