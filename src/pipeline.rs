@@ -125,13 +125,13 @@ pub fn start_with(
                 } else {
                     patience = Some(REFRESH_AFTER.saturating_sub(since).max(SHORTEST_WAIT));
                 }
-                let held = store.memory();
+                let held = due.then(|| store.memory());
                 drop(store);
                 if let (Ok(_), Body::Otlp(signal, bytes)) = (&outcome, &delivery.payload.body) {
                     taps.iter_mut().for_each(|tap| tap.take(*signal, bytes, now_ns));
                 }
                 delivery.answer(outcome);
-                if due {
+                if let Some(held) = held {
                     heap.follow(held);
                     changed();
                 }

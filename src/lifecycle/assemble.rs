@@ -123,7 +123,10 @@ pub(super) fn text(value: Value<'_>) -> CompactString {
 
 /// An id that may well be the one already `known`: then it shares its bytes.
 fn id(known: &Rid, value: Value<'_>) -> Rid {
-    same_or_new(known, &text(value))
+    match value.as_str() {
+        Some(same) if same == &**known && same.len() <= LONGEST => known.clone(),
+        _ => same_or_new(known, &text(value)),
+    }
 }
 
 fn same_or_new(known: &Rid, id: &str) -> Rid {

@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use parking_lot::FairMutex;
 use prost::Message;
 use reqtop::pipeline;
 use reqtop::source::intake::{Body, Bounds, Outlet, Receipt, channel};
 use reqtop::source::notices::Notices;
-use reqtop::source::otlp::{Address, Endpoint, Settings};
+use reqtop::source::otlp::{Address, Endpoint, Raw, Settings};
 use reqtop::store::{Limits, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 use tonic::Status;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 use crate::load::{capture, messages, spans};
 use crate::{Line, against, median};
@@ -162,42 +161,5 @@ async fn post(stream: &mut tokio::net::TcpStream, body: &[u8]) {
                 return;
             }
         }
-    }
-}
-
-/// Message bytes as they are.
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        out.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(message.copy_to_bytes(message.remaining())))
     }
 }

@@ -11,8 +11,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use bytes::{Buf, BufMut, Bytes};
-use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EnabledCompressionEncodings, EncodeBuf, Encoder};
+use bytes::Bytes;
+use tonic::codec::{CompressionEncoding, EnabledCompressionEncodings};
 use tonic::server::{Grpc, UnaryService};
 use tonic::{Code, Status};
 
@@ -20,7 +20,7 @@ use crate::source::intake::{Payload, Refusal, Signal};
 use crate::source::notices::Notice;
 
 use super::body::{Broken, Making};
-use super::{Shared, Token, answer};
+use super::{Raw, Shared, Token, answer};
 
 /// The bytes before a message: whether it is compressed, and its length.
 const FRAME: usize = 5;
@@ -157,8 +157,8 @@ struct Export {
 }
 
 impl UnaryService<Bytes> for Export {
-    type Response = Vec<u8>;
-    type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Vec<u8>>, Status>> + Send>>;
+    type Response = Bytes;
+    type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Bytes>, Status>> + Send>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let (signal, shared, making) = (self.signal, Arc::clone(&self.shared), self.making.take());
@@ -169,7 +169,7 @@ impl UnaryService<Bytes> for Export {
                 making.came_to(message.len());
             }
             match shared.intake.offer(Payload::otlp(signal, message)).await {
-                Ok(receipt) => Ok(tonic::Response::new(answer::protobuf(&receipt))),
+                Ok(receipt) => Ok(tonic::Response::new(answer::protobuf(&receipt).into())),
                 Err(Refusal::Malformed(reason)) => Err(Status::invalid_argument(reason)),
                 Err(Refusal::Busy) => Err(unavailable(answer::BUSY)),
                 Err(Refusal::Closed) => Err(unavailable(answer::CLOSING)),
@@ -181,43 +181,4 @@ impl UnaryService<Bytes> for Export {
 fn unavailable(message: &str) -> Status {
     let details = answer::status(Code::Unavailable as i32, message, true);
     Status::with_details(Code::Unavailable, message, details.into())
-}
-
-/// Hands message bytes through: no generated structs on the way in, ready-made bytes on the way out.
-#[derive(Clone, Copy)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Vec<u8>;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        *self
-    }
-
-    fn decoder(&mut self) -> Self {
-        *self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn encode(&mut self, item: Vec<u8>, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        out.put_slice(&item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        // Not a copy: the buffer's own memory, split off.
-        Ok(Some(message.copy_to_bytes(message.remaining())))
-    }
 }

@@ -23,6 +23,7 @@ mod grpc;
 mod http;
 pub mod json;
 mod logs;
+mod raw;
 mod serve;
 mod stream;
 mod times;
@@ -32,6 +33,7 @@ mod walk;
 pub mod wire;
 
 pub use bind::{Address, BindError};
+pub use raw::Raw;
 pub use times::Times;
 pub use tls::{Clients, Files, Tls};
 pub use token::Token;
