@@ -16,7 +16,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::units::duration;
-use self::units::size;
+use self::units::{memory, size};
 use crate::demo::fault::Kind;
 use crate::source::replay::Speed;
 
@@ -147,7 +147,7 @@ pub struct Guard {
 #[derive(Args, Debug, Default, Clone)]
 pub struct Keep {
     /// Memory for everything kept; the oldest finished requests go first.
-    #[arg(long, value_name = "SIZE", env = "REQTOP_MAX_MEMORY", value_parser = size, default_value = "512MiB")]
+    #[arg(long, value_name = "SIZE", env = "REQTOP_MAX_MEMORY", value_parser = memory, default_value = "512MiB")]
     pub max_memory: Option<usize>,
     /// After how long without news a request in flight counts as one whose end is missing.
     #[arg(long, value_name = "TIME", env = "REQTOP_LOST_AFTER", value_parser = duration, default_value = "10m")]

@@ -13,10 +13,10 @@ fn main() -> ExitCode {
     let ended = match settings::resolve(std::env::args_os()) {
         Ok(cli) => run::run(cli),
         Err(Refusal::Usage(error)) => error.exit(),
-        Err(Refusal::File(notes)) => Ended { output: String::new(), notes, status: 2 },
+        Err(Refusal::File(notes)) => Ended { notes, ..Ended::badly("") },
     };
     let mut out = std::io::stdout().lock();
-    let written = out.write_all(ended.output.as_bytes()).and_then(|()| out.flush());
+    let written = ended.output.write(&mut out).and_then(|()| out.flush());
     let mut err = std::io::stderr().lock();
     // What cannot be said, cannot be said.
     for note in &ended.notes {

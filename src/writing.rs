@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -61,20 +61,24 @@ pub fn check(path: &Path, existing: Existing) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence about this file: why it could not be written, and what to do. What was there is then as it was.
-pub fn write_private(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), String> {
+pub fn write_private(
+    path: &Path,
+    existing: Existing,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), String> {
     check(path, existing)?;
     let written = match existing {
-        Existing::Refuse => fill(path, bytes),
+        Existing::Refuse => make(path, fill),
         // Beside it, so that it can take its place: a full disk costs nothing of what was there.
-        Existing::Replace => beside(path).and_then(|aside| fill(&aside, bytes).and_then(|()| fs::rename(&aside, path))),
+        Existing::Replace => beside(path).and_then(|aside| make(&aside, fill).and_then(|()| fs::rename(&aside, path))),
     };
     written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Makes a file with these bytes, or none.
-fn fill(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Makes a file with what is written into it, or none.
+fn make(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut file = create_private(path)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let written = fill(&mut file).and_then(|()| file.sync_all());
     if written.is_err() {
         let _ = fs::remove_file(path);
     }
@@ -92,6 +96,7 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn names(folder: &Path) -> Vec<String> {
@@ -105,12 +110,12 @@ mod tests {
     fn a_file_is_for_its_owner_and_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
-        write_private(&path, b"one", Existing::Refuse).unwrap();
+        write_private(&path, Existing::Refuse, |file| file.write_all(b"one")).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let error = write_private(&path, b"two", Existing::Refuse).unwrap_err();
+        let error = write_private(&path, Existing::Refuse, |file| file.write_all(b"two")).unwrap_err();
         assert!(error.contains("out: is there already") && error.contains("--force"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), b"one");
-        write_private(&path, b"two", Existing::Replace).unwrap();
+        write_private(&path, Existing::Replace, |file| file.write_all(b"two")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(names(folder.path()), ["out"], "nothing is left beside it");
     }
@@ -124,7 +129,7 @@ mod tests {
             let link = folder.path().join("link");
             symlink(to, &link).unwrap();
             for existing in [Existing::Refuse, Existing::Replace] {
-                let error = write_private(&link, b"x", existing).unwrap_err();
+                let error = write_private(&link, existing, |_| Ok(())).unwrap_err();
                 assert!(error.contains("symbolic link"), "{error}");
             }
             assert_eq!(create_private(&link).unwrap_err().kind(), ErrorKind::AlreadyExists);
@@ -133,7 +138,7 @@ mod tests {
         assert_eq!(fs::read(&target).unwrap(), b"precious");
         assert!(!nowhere.exists());
         for (path, word) in [("/dev/full", "no file"), ("/", "no file"), ("/proc/none/x", "no such folder")] {
-            let error = write_private(Path::new(path), b"x", Existing::Replace).unwrap_err();
+            let error = write_private(Path::new(path), Existing::Replace, |_| Ok(())).unwrap_err();
             assert!(error.contains(word), "{error}");
         }
         assert_eq!(names(folder.path()), ["target"]);

@@ -232,21 +232,32 @@ fn logs_json(request: &ExportLogsServiceRequest) -> Json {
 }
 
 #[test]
-fn exported_lines_read_back_to_the_same_report_and_the_same_spans() {
+fn exported_lines_read_back_to_the_same_report_spans_and_records() {
     for name in ["dev-sim-disagg-http", "migration", "sessions"] {
-        let file = fixture(&format!("{name}.traces.jsonl.gz"));
-        let output = binary().arg("export").arg(&file).output().unwrap();
-        assert!(output.status.success());
+        let files = ["traces", "request_trace"].map(|kind| fixture(&format!("{name}.{kind}.jsonl.gz")));
         let folder = tempfile::tempdir().unwrap();
-        let copy = folder.path().join("copy.jsonl");
-        std::fs::write(&copy, &output.stdout).unwrap();
-        assert_eq!(comparable(report(std::slice::from_ref(&copy))), comparable(report(&[file])), "{name}");
+        let read_back = |filter: &[&str]| {
+            let output = binary().arg("export").args(filter).args(&files).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let copy = folder.path().join("copy.jsonl");
+            std::fs::write(&copy, &output.stdout).unwrap();
+            (output, comparable(report(std::slice::from_ref(&copy))))
+        };
+        let whole = comparable(report(&files));
+        assert!(count(&whole, &["records", "by_type", "request_end"]) > 0, "{name}");
+        // Its own account of a request is among what matches, as it is on the screen.
+        let (_, some) = read_back(&["--filter", "outcome:success"]);
+        let successes = count(&whole, &["requests", "by_outcome", "success"]);
+        assert_eq!(count(&some, &["requests", "total"]), successes, "{name}");
+        assert_eq!(count(&some, &["records", "by_type", "request_end"]), successes, "{name}");
+        let (output, all) = read_back(&[]);
+        assert_eq!(all, whole, "{name}");
         let original = inflated(&format!("{name}.traces.jsonl.gz"));
         let spans_of = |text: &[u8]| -> BTreeMap<String, Json> {
             let mut spans = BTreeMap::new();
             for line in String::from_utf8_lossy(text).lines() {
                 let request: Json = serde_json::from_str(line).unwrap();
-                for resource in request["resourceSpans"].as_array().unwrap() {
+                for resource in request["resourceSpans"].as_array().into_iter().flatten() {
                     for scope in resource["scopeSpans"].as_array().unwrap() {
                         for span in scope["spans"].as_array().unwrap() {
                             let mut whole = canonical(span);

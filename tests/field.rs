@@ -304,6 +304,30 @@ fn half_characters_in_json_cost_only_themselves() {
     assert!(!output.stdout.contains(&0x1b) && !output.stdout.contains(&0));
 }
 
+/// A verdict or an export of nothing is no verdict: what could be read of it must be something.
+#[test]
+fn files_of_which_nothing_could_be_read_are_an_error_of_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let (bad, empty) = (write("bad.jsonl", "{oops\n{\"a\":1\n"), write("empty.jsonl", ""));
+    let good = write("good.jsonl", &format!("{{oops\n{}\n", wrap(&[span(json!({}))])));
+    for command in ["report", "check", "export"] {
+        let run = |file: &std::path::Path| common::binary().arg(command).arg(file).output().unwrap();
+        let output = run(&bad);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command}: {told}");
+        assert!(told.contains("nothing in") && told.contains("bad.jsonl:1"), "{command}: {told}");
+        assert!(output.stdout.is_empty(), "{command}");
+        for file in [&good, &empty] {
+            assert_ne!(run(file).status.code(), Some(2), "{command} {}", file.display());
+        }
+    }
+}
+
 /// B15, B16, B17
 #[test]
 fn types_methods_and_paths_are_answered_by_their_rules() {
@@ -320,6 +344,7 @@ fn types_methods_and_paths_are_answered_by_their_rules() {
         ("POST /v1/traces HTTP/1.1\nContent-Type: text/plain", 415, "application/json"),
         ("GET /v1/traces HTTP/1.1", 405, "POST"),
         ("PUT /v1/logs HTTP/1.1\nContent-Type: application/json", 405, "POST"),
+        ("GET / HTTP/1.1", 404, "/v1/traces"),
         ("POST / HTTP/1.1", 404, "/v1/traces"),
         ("POST /v1/trace HTTP/1.1", 404, "/v1/traces"),
         ("POST /v1/traces/v1/traces HTTP/1.1\nContent-Type: application/json", 404, "/v1/traces"),
@@ -336,6 +361,8 @@ fn types_methods_and_paths_are_answered_by_their_rules() {
     // Told once it ends, as on screen: the kind of fault, how often, and the last one.
     let told = String::from_utf8(listening.end().stderr).unwrap();
     assert!(told.contains("no such path") && told.contains("4 ×"), "{told}");
+    // A look at whether something answers is told, and no loss: it brought nothing.
+    assert!(told.contains("3 × wrong method"), "{told}");
 }
 
 /// B19

@@ -21,7 +21,8 @@ pub struct Check {
     /// The same as `--format json` (schema `reqtop.check.v1`).
     #[arg(long)]
     pub json: bool,
-    /// How many requests must match a filter: EXPR, EXPR>=N, EXPR<=N or EXPR==N; at least one when not said.
+    /// How many requests must match a filter: EXPR, EXPR>=N, EXPR<=N or EXPR==N; at least one when not
+    /// said. Without EXPR, requests of any kind.
     #[arg(long, value_name = "EXPR")]
     pub expect: Vec<String>,
     /// Only these checks or families (`queue`, `queue.reason`), separated by commas.

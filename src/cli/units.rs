@@ -17,6 +17,15 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
     Ok((number * unit as f64) as usize)
 }
 
+/// Reads a size in which something can be kept at all: the tables of an empty store take a part of it.
+pub(super) fn memory(text: &str) -> Result<usize, String> {
+    let size = size(text)?;
+    if size < LEAST { Err(format!("expected at least 1MiB, found {text:?}")) } else { Ok(size) }
+}
+
+/// The least memory that may be asked for, bytes.
+const LEAST: usize = 1 << 20;
+
 /// Reads `90s`, `1.5m`, `500ms`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
@@ -40,6 +49,7 @@ mod tests {
     #[test]
     fn sizes_and_times_are_read_with_their_units() {
         assert_eq!((size("512MiB"), size("64k"), size("1.5 gib")), (Ok(512 << 20), Ok(64 << 10), Ok(3 << 29)));
+        assert_eq!((memory("1MiB"), memory("1")), (Ok(1 << 20), Err("expected at least 1MiB, found \"1\"".into())));
         assert!(size("lots").is_err() && size("5 parsecs").is_err());
         assert_eq!(
             (duration("500ms"), duration("2"), duration("1.5m")),

@@ -1,32 +1,55 @@
-//! `reqtop export`: spans as OTLP JSON lines, one export request per trace.
+//! `reqtop export`: what is held as OTLP JSON lines, one export request per trace or per request that matches, and their
+//! trace records.
+//!
+//! Written while the store is walked: an export takes about as much memory as the largest trace's list of spans.
 
+use std::io::{self, Write};
+
+use crate::lifecycle::record::Record;
 use crate::lifecycle::request::SpanView;
 use crate::query::Query;
 use crate::store::Store;
 use crate::view::otlp_json;
 
-/// Everything the store holds, or the spans of the requests that match, as OTLP JSON lines: what came in, in meaning.
-pub fn json_lines(store: &Store, filter: Option<&Query>) -> String {
-    let mut out = String::new();
-    match filter {
-        None => {
-            let spans: Vec<SpanView<'_>> = store.spans().collect();
-            for of_trace in spans.chunk_by(|one, other| one.trace == other.trace) {
-                otlp_json::line(&mut out, of_trace);
-            }
-        }
-        Some(query) => {
-            for (key, _) in store.requests() {
-                if store.matches(query, key)
-                    && let Some(request) = store.request(key)
-                    && !request.spans.is_empty()
-                {
-                    otlp_json::line(&mut out, &request.spans);
-                }
-            }
+/// Records in a line, when everything is written.
+const RECORDS: usize = 512;
+
+/// Everything the store holds, or all of the requests that match, as OTLP JSON lines: what came in, in meaning. Logs but
+/// trace records are not among it: of those the store keeps what they tell, not their texts.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn json_lines(store: &Store, filter: Option<&Query>, out: &mut impl Write) -> io::Result<()> {
+    let Some(query) = filter else { return everything(store, out) };
+    for (key, _) in store.requests() {
+        if store.matches(query, key)
+            && let Some(request) = store.request(key)
+        {
+            otlp_json::whole_request(out, &request)?;
         }
     }
-    out
+    Ok(())
+}
+
+fn everything(store: &Store, out: &mut impl Write) -> io::Result<()> {
+    let mut spans = store.spans().peekable();
+    let mut of_trace: Vec<SpanView<'_>> = Vec::new();
+    while let Some(span) = spans.next() {
+        let last = spans.peek().is_none_or(|next| next.trace != span.trace);
+        of_trace.push(span);
+        if last {
+            otlp_json::line(out, &of_trace)?;
+            of_trace.clear();
+        }
+    }
+    let mut records = store.records();
+    loop {
+        let of_line: Vec<&Record> = records.by_ref().take(RECORDS).collect();
+        if of_line.is_empty() {
+            return Ok(());
+        }
+        otlp_json::records_line(out, &of_line)?;
+    }
 }
 
 #[cfg(test)]
@@ -56,8 +79,9 @@ mod tests {
         let mut store = Store::new(Limits::default());
         with_batch(&made, |batch| store.ingest(&batch, 1));
         store.finish(1);
-        let lines = json_lines(&store, None);
-        let request: serde_json::Value = serde_json::from_str(&lines).unwrap();
+        let mut lines = Vec::new();
+        json_lines(&store, None, &mut lines).unwrap();
+        let request: serde_json::Value = serde_json::from_slice(&lines).unwrap();
         let resources = request["resourceSpans"].as_array().unwrap();
         assert_eq!(resources.len(), names.len());
         for (resource, name) in resources.iter().zip(&names) {

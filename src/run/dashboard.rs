@@ -215,7 +215,7 @@ impl Stage {
     pub(super) fn show(self) -> (Result<Ended, String>, Leaving) {
         let Self { shared, intake, onward, setup, clock, .. } = self;
         let ended = tui::run(RunArgs { shared, setup, clock: &*clock }).map_err(|error| error.to_string());
-        let ended = ended.map(|reason| Ended { output: String::new(), notes: Vec::new(), status: reason.status() });
+        let ended = ended.map(|reason| Ended { status: reason.status(), ..Ended::well(String::new()) });
         (ended, Leaving { intake, onward })
     }
 }

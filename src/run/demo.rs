@@ -72,5 +72,5 @@ fn export(settings: &demo::Settings, to: demo::Target) -> Result<Ended, String> 
     let _ = writeln!(output, "{}", serde_json::to_string(&report.ledger).map_err(|error| error.to_string())?);
     let status = u8::from(report.lost > 0);
     let notes = report.trouble.into_iter().collect();
-    Ok(Ended { output, notes, status })
+    Ok(Ended { notes, status, ..Ended::well(output) })
 }

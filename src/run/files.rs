@@ -30,22 +30,36 @@ pub(super) fn inputs(paths: &[PathBuf]) -> Vec<Input> {
 /// Reads files straight into a store; tells when the last request of a recording among them arrived.
 ///
 /// # Errors
-/// None of the files could be read at all.
+/// None of the files, or nothing in them, could be read: a report or a verdict on that would be about nothing.
 pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<(InputSection, Option<u64>), String> {
-    let mut sink = Straight { store, input: InputSection::default(), taken: 0, arrived_ns: None };
+    let mut sink = Straight { store, input: InputSection::default(), kept: 0, taken: 0, arrived_ns: None };
     let summary = file::read(&inputs(paths), Limits::default(), &mut sink);
-    let Straight { mut input, arrived_ns, .. } = sink;
+    let Straight { mut input, kept, arrived_ns, .. } = sink;
     input.files = paths.len() as u64 - summary.unreadable;
     input.bad_lines = summary.bad;
     if !paths.is_empty() && input.files == 0 {
         return Err(input.problems.join("; "));
     }
+    if kept == 0 && summary.bad > 0 {
+        let first = input.problems.first().map_or("", String::as_str);
+        return Err(format!("nothing in {} could be read; first: {first}", name_of(paths)));
+    }
     Ok((input, arrived_ns))
+}
+
+fn name_of(paths: &[PathBuf]) -> String {
+    match paths {
+        [path] => path.display().to_string(),
+        paths => format!("{} files", paths.len()),
+    }
 }
 
 struct Straight<'a> {
     store: &'a mut Store,
     input: InputSection,
+    /// Spans, records and logs that were good.
+    kept: u64,
+    /// Bytes since the store was last brought up to date.
     taken: usize,
     /// When the last payload of a recording arrived.
     arrived_ns: Option<u64>,
@@ -57,6 +71,7 @@ impl Sink for Straight<'_> {
         self.arrived_ns = self.arrived_ns.max(payload.arrived_ns);
         let now_ns = payload.arrived_ns.unwrap_or_else(now_ns);
         let receipt = take_in(self.store, &mut payload, now_ns)?;
+        self.kept += receipt.taken;
         if self.taken >= REFRESH_BYTES {
             self.taken = 0;
             self.store.refresh(now_ns);
@@ -82,10 +97,7 @@ impl Sink for Straight<'_> {
 /// Reads files beside a screen, which shows how far it has come; then, if asked to, the last one for as long as the
 /// program runs.
 pub(super) fn into_intake(mut paths: Vec<PathBuf>, follow: bool, intake: &Intake, shared: &Shared) {
-    let name = match &paths[..] {
-        [path] => path.display().to_string(),
-        paths => format!("{} files", paths.len()),
-    };
+    let name = name_of(&paths);
     let followed = if follow { paths.pop() } else { None };
     let mut sink = Beside { intake, shared, name, problems: 0 };
     let summary = file::read(&inputs(&paths), Limits::default(), &mut sink);

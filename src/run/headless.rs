@@ -7,13 +7,13 @@ use std::time::Duration;
 use parking_lot::FairMutex;
 
 use super::onward::Onward;
-use super::{Ended, clock, files, now, now_ns, runtime, say, stores};
+use super::{Ended, Output, clock, files, now, now_ns, runtime, say, stores};
 use crate::checks::load::{LoadList, aiperf, ledger};
 use crate::cli;
 use crate::pipeline;
 use crate::query::Query;
 use crate::report::check::{Accepted, CheckReport, Expectation, Rules, catalogue};
-use crate::report::{InputSection, Report, export};
+use crate::report::{InputSection, Report};
 use crate::settings;
 use crate::source::file;
 use crate::source::intake::{Bounds, channel};
@@ -28,21 +28,25 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Prints the report.
 pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
-    gather(&args.input, |store, input, filter, notes| {
+    gather(&args.input, |Gathered { store, input, filter, notes }| {
         let window_ns = args.window.map(|window| u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
-        let report = Report::within(store, input, filter, window_ns);
+        let report = Report::within(&store, input, filter.as_ref(), window_ns);
         let output = match (args.json, args.markdown) {
             (true, _) => report.to_json() + "\n",
             (_, true) => report.to_markdown(),
             _ => report.to_string(),
         };
-        Ended { output, notes, status: 0 }
+        Ended { notes, ..Ended::well(output) }
     })
 }
 
 /// Prints spans as OTLP JSON lines.
 pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
-    gather(&args.input, |store, _, filter, notes| Ended { output: export::json_lines(store, filter), notes, status: 0 })
+    gather(&args.input, |Gathered { store, filter, notes, .. }| Ended {
+        output: Output::Export(Box::new(store), filter),
+        notes,
+        status: 0,
+    })
 }
 
 /// Asks every check and prints the verdict.
@@ -86,7 +90,7 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         Ok((list, ledger))
     };
     let mut failed = None;
-    let ended = gather(&args.input, |store, _, _, notes| {
+    let ended = gather(&args.input, |Gathered { mut store, notes, .. }| {
         let (list, ledger) = match load() {
             Ok(load) => load,
             Err(error) => {
@@ -99,14 +103,14 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         }
         (rules.load, rules.ledger) = (list, ledger);
         store.check_all();
-        let report = CheckReport::of(store, &rules);
+        let report = CheckReport::of(&store, &rules);
         let output = match format {
             cli::CheckFormat::Text => report.to_string(),
             cli::CheckFormat::Json => report.to_json() + "\n",
             cli::CheckFormat::Junit => report.to_junit(),
             cli::CheckFormat::Github => report.to_github(),
         };
-        Ended { output, notes, status: u8::from(!report.passed) }
+        Ended { notes, status: u8::from(!report.passed), ..Ended::well(output) }
     })?;
     failed.map_or(Ok(ended), Err)
 }
@@ -118,14 +122,19 @@ pub(super) fn checks(args: cli::Checks) -> Ended {
         cli::CatalogueFormat::Json => catalogue::json(),
         cli::CatalogueFormat::Markdown => catalogue::markdown(),
     };
-    Ended { output, notes: Vec::new(), status: 0 }
+    Ended::well(output)
+}
+
+/// What came of the sources that a command names.
+struct Gathered {
+    store: Store,
+    input: InputSection,
+    filter: Option<Query>,
+    notes: Vec<String>,
 }
 
 /// Fills a store from what the command names, and hands it over.
-fn gather(
-    args: &cli::Input,
-    print: impl FnOnce(&mut Store, InputSection, Option<&Query>, Vec<String>) -> Ended,
-) -> Result<Ended, String> {
+fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<Ended, String> {
     let filter = settings::filter(args.filter.as_deref())?;
     if !args.listen {
         Onward::refuse_without_listening(&args.onward, "add --listen")?;
@@ -180,7 +189,7 @@ fn gather(
         }
     }
     store.finish(end_ns);
-    Ok(print(&mut store, input, filter.as_ref(), notes))
+    Ok(print(Gathered { store, input, filter, notes }))
 }
 
 /// Ends with the time, with the number of ended requests, or with a signal; whichever comes first.

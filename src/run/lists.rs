@@ -24,13 +24,13 @@ pub(super) fn themes() -> Ended {
     if let Some(folder) = folder {
         let _ = writeln!(output, "\nown themes: *.toml in {}", folder.display());
     }
-    Ended { output, notes: Vec::new(), status: 0 }
+    Ended::well(output)
 }
 
 /// The settings as they hold, or the default file.
 pub(super) fn config(config: cli::Config) -> Ended {
     let output = if config.default { settings::default_file() } else { config.shown };
-    Ended { output, notes: Vec::new(), status: 0 }
+    Ended::well(output)
 }
 
 /// Every action with its usual keys.
@@ -46,14 +46,14 @@ pub(super) fn keys(keys: &cli::Keys) -> Ended {
             }
         }
     }
-    Ended { output, notes: Vec::new(), status: 0 }
+    Ended::well(output)
 }
 
 /// What a shell needs to complete words, made from the flags.
 pub(super) fn completions(completions: &cli::Completions) -> Ended {
     let mut output = Vec::new();
     clap_complete::generate(completions.shell, &mut cli::command(), "reqtop", &mut output);
-    Ended { output: String::from_utf8_lossy(&output).into_owned(), notes: Vec::new(), status: 0 }
+    Ended::well(String::from_utf8_lossy(&output).into_owned())
 }
 
 /// The manual, made from the flags: the first page, or all of them into a folder.
@@ -63,18 +63,24 @@ pub(super) fn man(man: &cli::Man) -> Result<Ended, String> {
         let mut output = Vec::new();
         clap_mangen::Man::new(command).render(&mut output).map_err(|error| error.to_string())?;
         let output = String::from_utf8_lossy(&output).into_owned();
-        return Ok(Ended { output, notes: Vec::new(), status: 0 });
+        return Ok(Ended::well(output));
     };
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(command, folder))
         .map_err(|error| format!("{}: {error}", folder.display()))?;
-    Ok(Ended { output: String::new(), notes: Vec::new(), status: 0 })
+    Ok(Ended::well(String::new()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::ValueEnum;
+
+    fn text(ended: Ended) -> String {
+        let mut text = Vec::new();
+        ended.output.write(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
 
     #[test]
     fn completions_and_manual_know_every_command_and_option() {
@@ -83,7 +89,7 @@ mod tests {
         let options: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
         assert!(commands.len() >= 10 && options.len() > 10);
         for shell in clap_complete::Shell::value_variants() {
-            let text = completions(&cli::Completions { shell: *shell }).output;
+            let text = text(completions(&cli::Completions { shell: *shell }));
             for word in commands.iter().chain(&options) {
                 assert!(text.contains(word), "{shell} does not complete {word}");
             }
@@ -93,7 +99,7 @@ mod tests {
         let page = |name: &str| {
             std::fs::read_to_string(folder.path().join("man").join(name)).unwrap_or_else(|_| panic!("{name}"))
         };
-        let first = man(&cli::Man { dir: None }).unwrap().output;
+        let first = text(man(&cli::Man { dir: None }).unwrap());
         // Dashes are escaped in pages.
         let plain = |page: &str| page.replace('\\', "");
         assert!(page("reqtop.1").contains(".SH OPTIONS"));

@@ -12,6 +12,7 @@ mod onward;
 mod replay;
 mod stores;
 
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,14 +21,39 @@ use tokio::runtime::Runtime;
 
 use crate::cli::{self, Cli, Command};
 use crate::pipeline::Clock;
+use crate::query::Query;
+use crate::report::export;
 use crate::source::otlp;
+use crate::store::Store;
 use crate::writing::{self, Existing};
 
+/// What belongs on standard output.
+pub enum Output {
+    /// This text.
+    Text(String),
+    /// What a store holds, or the requests in it that match, as OTLP JSON lines: written as the store is walked.
+    Export(Box<Store>, Option<Query>),
+}
+
+impl Output {
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        let mut to = BufWriter::new(to);
+        match self {
+            Self::Text(text) => to.write_all(text.as_bytes())?,
+            Self::Export(store, filter) => export::json_lines(store, filter.as_ref(), &mut to)?,
+        }
+        to.flush()
+    }
+}
+
 /// How a command ended.
-#[derive(Debug)]
 pub struct Ended {
     /// What belongs on standard output.
-    pub output: String,
+    pub output: Output,
     /// What belongs on standard error: one line each.
     pub notes: Vec<String>,
     /// The exit status.
@@ -35,9 +61,14 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// Did what was asked.
+    fn well(output: String) -> Self {
+        Self { output: Output::Text(output), notes: Vec::new(), status: 0 }
+    }
+
     /// Could not do what was asked; the sentence says why and what to do.
-    fn badly(note: impl ToString) -> Self {
-        Self { output: String::new(), notes: vec![note.to_string()], status: 2 }
+    pub fn badly(note: impl ToString) -> Self {
+        Self { notes: vec![note.to_string()], status: 2, ..Self::well(String::new()) }
     }
 
     /// The status as the process gives it.
@@ -73,7 +104,8 @@ fn into_file(out: cli::Out, run: impl FnOnce() -> Result<Ended, String>) -> Resu
     let named = |error| format!("--output {error}");
     writing::check(&path, existing).map_err(named)?;
     let mut ended = run()?;
-    writing::write_private(&path, std::mem::take(&mut ended.output).as_bytes(), existing).map_err(named)?;
+    writing::write_private(&path, existing, |file| ended.output.write(file)).map_err(named)?;
+    ended.output = Output::Text(String::new());
     Ok(ended)
 }
 
@@ -93,8 +125,7 @@ fn clock() -> Clock {
 
 /// Says something on standard error while the command still runs.
 fn say(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "reqtop: {}", crate::lifecycle::text::one_line(text));
+    let _ = writeln!(io::stderr(), "reqtop: {}", crate::lifecycle::text::one_line(text));
 }
 
 /// A small runtime for the endpoint: its work is waiting and inflating. As many connections as it may have, it can have.

@@ -18,9 +18,9 @@ const WORDS: usize = 160;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Notice {
-    /// HTTP 404 or gRPC `UNIMPLEMENTED`: no such path or method (field case B17).
+    /// HTTP 404 to a POST or gRPC `UNIMPLEMENTED`: no such path or method (field case B17).
     UnknownPath,
-    /// HTTP 405: not a POST.
+    /// HTTP 405 or 404: not a POST, such as a look at whether something answers here; it brought nothing.
     WrongMethod,
     /// HTTP 415: a media type or coding that is not read here, or plain HTTP on the gRPC port.
     UnknownType,
@@ -68,10 +68,25 @@ impl Notice {
         Self::Crowded,
     ];
 
-    /// Whether a request was turned away for good: not one that is to be sent again, one that was taken, or a connection
-    /// that brought none.
+    /// Whether an export was turned away for good: not one that is to be sent again, one that was taken, or a request or
+    /// connection that brought none.
     pub fn is_refusal(self) -> bool {
-        !matches!(self, Self::Busy | Self::SnakeCase | Self::LeftOut | Self::Tls | Self::Certificate | Self::Crowded)
+        match self {
+            Self::UnknownPath
+            | Self::UnknownType
+            | Self::TooLarge
+            | Self::Malformed
+            | Self::TooSlow
+            | Self::Unauthorized
+            | Self::Origin => true,
+            Self::WrongMethod
+            | Self::Busy
+            | Self::SnakeCase
+            | Self::LeftOut
+            | Self::Tls
+            | Self::Certificate
+            | Self::Crowded => false,
+        }
     }
 
     /// A short label.

@@ -233,7 +233,8 @@ impl Trace {
     }
 
     fn count_lists(&mut self) {
-        self.listed = self.groups.iter().map(|group| chunk_of::<u32>(group.rows.capacity())).sum();
+        let listed = self.groups.iter().inspect(|_| work::step());
+        self.listed = listed.map(|group| chunk_of::<u32>(group.rows.capacity())).sum();
     }
 
     /// Makes the groups of one request those of another.

@@ -12,14 +12,14 @@ const NAMES: u32 = 1000;
 
 /// Writes a new file `stem.jsonl`, or `stem-2.jsonl` and so on when there is one; gives a sentence that says where, or why
 /// not.
-pub fn save(folder: &Path, stem: &str, text: &str) -> String {
-    match write_new(folder, stem, text) {
-        Ok(path) => format!("{} written to {}", format::bytes(text.len() as u64), path.display()),
+pub fn save(folder: &Path, stem: &str, bytes: &[u8]) -> String {
+    match write_new(folder, stem, bytes) {
+        Ok(path) => format!("{} written to {}", format::bytes(bytes.len() as u64), path.display()),
         Err(error) => format!("nothing was exported: {}: {error}", folder.display()),
     }
 }
 
-fn write_new(folder: &Path, stem: &str, text: &str) -> io::Result<PathBuf> {
+fn write_new(folder: &Path, stem: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     // Ids come from outside: what could lead elsewhere or hide is left out.
     let stem: String = stem.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(80).collect();
     for number in 1..=NAMES {
@@ -28,7 +28,7 @@ fn write_new(folder: &Path, stem: &str, text: &str) -> io::Result<PathBuf> {
         // A link by this name, even to nowhere, is something that exists.
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
             Ok(mut file) => {
-                file.write_all(text.as_bytes())?;
+                file.write_all(bytes)?;
                 return Ok(path);
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -49,12 +49,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         symlink(folder.path().join("elsewhere"), folder.path().join("reqtop-1.jsonl")).unwrap();
         for name in ["reqtop-1-2.jsonl", "reqtop-1-3.jsonl"] {
-            assert!(save(folder.path(), "reqtop-/../1\u{1b}", "{}\n").ends_with(name));
+            assert!(save(folder.path(), "reqtop-/../1\u{1b}", b"{}\n").ends_with(name));
             let path = folder.path().join(name);
             assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n");
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
         assert!(!folder.path().join("elsewhere").exists());
-        assert!(save(&folder.path().join("no"), "x", "").starts_with("nothing was exported"));
+        assert!(save(&folder.path().join("no"), "x", b"").starts_with("nothing was exported"));
     }
 }

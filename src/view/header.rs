@@ -314,12 +314,12 @@ fn way_out(way: &WayOut) -> (Line, Line) {
     }
 }
 
-/// Everything that came and is not there: evicted, refused, shed, unreadable; and how often a sender was told to come
+/// Everything that came and is not there: evicted, rejected, shed, unreadable (a line, or an export that was turned away whole); and how often a sender was told to come
 /// again, which loses nothing by itself. In full it says of what kind.
 fn lost(vitals: &Vitals, counts: &Counts) -> (Line, Line) {
     let kinds = [
         ("evicted", counts.spans_evicted + counts.records_evicted),
-        ("refused", counts.spans_refused),
+        ("rejected", counts.spans_refused),
         ("shed", counts.spans_shed),
         ("unreadable", vitals.malformed + counts.records_bad),
         ("busy", vitals.busy),

@@ -1,231 +1,315 @@
-//! One span in the shape of OTLP's JSON, for the raw view and for export.
+//! Spans in the shape of OTLP's JSON, for the raw view and for export.
 //!
 //! Enums are numbers, 64-bit integers decimal strings, bytes base64, ids lower-case hex (OTLP specification, JSON
 //! Protobuf encoding). What arrived leaves again: repeated keys, unknown enum numbers, empty lists, maps and texts, raw
-//! times. Fields that hold protobuf's default are left out, as every encoder does. Owns: this form. Keeps out: files.
+//! times. Fields that hold protobuf's default are left out, as every encoder does. All of it is written while it is
+//! walked, whatever its size. Owns: this form. Keeps out: files.
 
 use std::collections::HashMap;
-use std::fmt::Write;
+use std::io::{self, Write};
 
-use base64::Engine as _;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Map, Value as Json, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::lifecycle::body::Attrs;
+use crate::lifecycle::body::{Event, Link};
 use crate::lifecycle::context::{Resource, Scope};
 use crate::lifecycle::packed::Value;
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::{RequestView, SpanView};
 
 /// A span as an element of `spans`.
-pub fn span(span: &SpanView<'_>) -> Json {
-    let head = span.body.head();
-    let mut out = Map::new();
-    out.insert("traceId".into(), span.trace.to_string().into());
-    out.insert("spanId".into(), span.id.to_string().into());
-    if let Some(parent) = span.parent {
-        out.insert("parentSpanId".into(), parent.to_string().into());
+pub struct Span<'a, 'b>(pub &'b SpanView<'a>);
+
+impl Serialize for Span<'_, '_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(span) = self;
+        let head = span.body.head();
+        let [dropped_attrs, dropped_events, dropped_links] = head.dropped;
+        let mut out = to.serialize_map(None)?;
+        out.serialize_entry("traceId", &span.trace.to_string())?;
+        out.serialize_entry("spanId", &span.id.to_string())?;
+        if let Some(parent) = span.parent {
+            out.serialize_entry("parentSpanId", &parent.to_string())?;
+        }
+        text(&mut out, "traceState", span.body.trace_state())?;
+        number(&mut out, "flags", head.flags)?;
+        out.serialize_entry("name", span.name)?;
+        out.serialize_entry("kind", &span.kind)?;
+        out.serialize_entry("startTimeUnixNano", &span.start_ns.to_string())?;
+        out.serialize_entry("endTimeUnixNano", &span.end_ns.to_string())?;
+        out.serialize_entry("attributes", &List(|| span.body.attrs().map(|attr| Pair(attr.key, attr.value))))?;
+        number(&mut out, "droppedAttributesCount", dropped_attrs)?;
+        let events = span.body.events();
+        list(&mut out, "events", || events.iter().map(|event| SpanEvent(span.start_ns, event)))?;
+        number(&mut out, "droppedEventsCount", dropped_events)?;
+        let links = span.body.links();
+        list(&mut out, "links", || links.iter().map(SpanLink))?;
+        number(&mut out, "droppedLinksCount", dropped_links)?;
+        out.serialize_entry("status", &Status(head.status_code, span.body.status_message()))?;
+        out.end()
     }
-    out.insert("name".into(), span.name.into());
-    out.insert("kind".into(), span.kind.into());
-    out.insert("startTimeUnixNano".into(), span.start_ns.to_string().into());
-    out.insert("endTimeUnixNano".into(), span.end_ns.to_string().into());
-    put_text(&mut out, "traceState", span.body.trace_state());
-    put_number(&mut out, "flags", head.flags);
-    out.insert("attributes".into(), attrs(span.body.attrs()));
-    put_number(&mut out, "droppedAttributesCount", head.dropped[0]);
-    let events: Vec<Json> = span
-        .body
-        .events()
-        .into_iter()
-        .map(|event| {
-            let mut out = Map::new();
-            let time = span.start_ns.wrapping_add_signed(event.offset_ns);
-            out.insert("timeUnixNano".into(), time.to_string().into());
-            out.insert("name".into(), event.name.into());
-            out.insert("attributes".into(), attrs(event.attrs));
-            put_number(&mut out, "droppedAttributesCount", event.dropped);
-            Json::Object(out)
-        })
-        .collect();
-    put_list(&mut out, "events", events);
-    put_number(&mut out, "droppedEventsCount", head.dropped[1]);
-    let links: Vec<Json> = span
-        .body
-        .links()
-        .into_iter()
-        .map(|link| {
-            let mut out = Map::new();
-            out.insert("traceId".into(), hex(link.trace).into());
-            out.insert("spanId".into(), hex(link.span).into());
-            put_text(&mut out, "traceState", link.trace_state);
-            put_number(&mut out, "flags", link.flags);
-            out.insert("attributes".into(), attrs(link.attrs));
-            put_number(&mut out, "droppedAttributesCount", link.dropped);
-            Json::Object(out)
-        })
-        .collect();
-    put_list(&mut out, "links", links);
-    put_number(&mut out, "droppedLinksCount", head.dropped[2]);
-    let mut status = Map::new();
-    if head.status_code != 0 {
-        status.insert("code".into(), head.status_code.into());
+}
+
+/// An event of a span that started then.
+struct SpanEvent<'a, 'b>(u64, &'b Event<'a>);
+
+impl Serialize for SpanEvent<'_, '_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(start_ns, event) = self;
+        let mut out = to.serialize_map(None)?;
+        out.serialize_entry("timeUnixNano", &start_ns.wrapping_add_signed(event.offset_ns).to_string())?;
+        out.serialize_entry("name", event.name)?;
+        out.serialize_entry("attributes", &List(|| event.attrs.map(|attr| Pair(attr.key, attr.value))))?;
+        number(&mut out, "droppedAttributesCount", event.dropped)?;
+        out.end()
     }
-    put_text(&mut status, "message", span.body.status_message());
-    out.insert("status".into(), Json::Object(status));
-    Json::Object(out)
 }
 
-/// A resource as the value of `resource`.
-pub fn resource(resource: Resource<'_>) -> Json {
-    let mut out = Map::new();
-    out.insert("attributes".into(), pairs(resource.attrs()));
-    put_number(&mut out, "droppedAttributesCount", resource.dropped());
-    Json::Object(out)
+struct SpanLink<'a, 'b>(&'b Link<'a>);
+
+impl Serialize for SpanLink<'_, '_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(link) = self;
+        let mut out = to.serialize_map(None)?;
+        out.serialize_entry("traceId", &hex(link.trace))?;
+        out.serialize_entry("spanId", &hex(link.span))?;
+        text(&mut out, "traceState", link.trace_state)?;
+        number(&mut out, "flags", link.flags)?;
+        out.serialize_entry("attributes", &List(|| link.attrs.map(|attr| Pair(attr.key, attr.value))))?;
+        number(&mut out, "droppedAttributesCount", link.dropped)?;
+        out.end()
+    }
 }
 
-/// A scope as the value of `scope`.
-pub fn scope(scope: Scope<'_>) -> Json {
-    let mut out = Map::new();
-    put_text(&mut out, "name", scope.name());
-    put_text(&mut out, "version", scope.version());
-    put_list(&mut out, "attributes", list(scope.attrs()));
-    put_number(&mut out, "droppedAttributesCount", scope.dropped());
-    Json::Object(out)
+/// Code and message of a span's status.
+struct Status<'a>(i32, &'a str);
+
+impl Serialize for Status<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut out = to.serialize_map(None)?;
+        text(&mut out, "message", self.1)?;
+        if self.0 != 0 {
+            out.serialize_entry("code", &self.0)?;
+        }
+        out.end()
+    }
 }
 
-/// A whole export request with this one span: what a file line or a repeated export would hold.
-pub fn request(of: &SpanView<'_>) -> Json {
-    let mut scope_spans = Map::new();
-    scope_spans.insert("scope".into(), scope(of.scope));
-    scope_spans.insert("spans".into(), json!([span(of)]));
-    put_text(&mut scope_spans, "schemaUrl", of.scope.schema_url());
-    let mut resource_spans = Map::new();
-    resource_spans.insert("resource".into(), resource(of.resource));
-    resource_spans.insert("scopeSpans".into(), json!([scope_spans]));
-    put_text(&mut resource_spans, "schemaUrl", of.resource.schema_url());
-    json!({ "resourceSpans": [resource_spans] })
+impl Serialize for Resource<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut out = to.serialize_map(None)?;
+        out.serialize_entry("attributes", &List(|| self.attrs().map(|(key, value)| Pair(key, value))))?;
+        number(&mut out, "droppedAttributesCount", self.dropped())?;
+        out.end()
+    }
 }
 
-/// The spans of a scope, the first of them to speak for it.
-type OfScope<'a, 'b> = (&'b SpanView<'a>, Vec<Json>);
+impl Serialize for Scope<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut out = to.serialize_map(None)?;
+        text(&mut out, "name", self.name())?;
+        text(&mut out, "version", self.version())?;
+        list(&mut out, "attributes", || self.attrs().map(|(key, value)| Pair(key, value)))?;
+        number(&mut out, "droppedAttributesCount", self.dropped())?;
+        out.end()
+    }
+}
 
-/// Appends one export request as a line: spans grouped by who sent them.
-pub fn line(out: &mut String, spans: &[SpanView<'_>]) {
-    let mut resources: Vec<(&SpanView<'_>, Vec<OfScope<'_, '_>>)> = Vec::new();
+/// Spans that came together, by their places in a list.
+struct Group<T> {
+    /// One of them, to speak for all.
+    first: usize,
+    of: Vec<T>,
+}
+
+/// Writes one export request as a line: spans grouped by who sent them.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn line(out: &mut impl Write, spans: &[SpanView<'_>]) -> io::Result<()> {
+    let mut resources: Vec<Group<Group<usize>>> = Vec::new();
     // Where each resource stands, and each scope of it: a trace may have as many as spans.
     let mut of_resource: HashMap<Resource<'_>, usize> = HashMap::new();
     let mut of_scope: HashMap<(usize, Scope<'_>), usize> = HashMap::new();
-    for span in spans {
+    for (at, span) in spans.iter().enumerate() {
         let resource = *of_resource.entry(span.resource).or_insert_with(|| {
-            resources.push((span, Vec::new()));
+            resources.push(Group { first: at, of: Vec::new() });
             resources.len() - 1
         });
-        let scopes = &mut resources[resource].1;
+        let scopes = &mut resources[resource].of;
         let scope = *of_scope.entry((resource, span.scope)).or_insert_with(|| {
-            scopes.push((span, Vec::new()));
+            scopes.push(Group { first: at, of: Vec::new() });
             scopes.len() - 1
         });
-        scopes[scope].1.push(self::span(span));
+        scopes[scope].of.push(at);
     }
-    let resource_spans = resources.into_iter().map(|(of, scopes)| {
-        let scope_spans = scopes.into_iter().map(|(of, spans)| {
-            let mut out = Map::new();
-            out.insert("scope".into(), scope(of.scope));
-            out.insert("spans".into(), Json::Array(spans));
-            put_text(&mut out, "schemaUrl", of.scope.schema_url());
-            Json::Object(out)
-        });
-        let mut out = Map::new();
-        out.insert("resource".into(), resource(of.resource));
-        out.insert("scopeSpans".into(), Json::Array(scope_spans.collect()));
-        put_text(&mut out, "schemaUrl", of.resource.schema_url());
-        Json::Object(out)
-    });
-    let request = Json::Array(resource_spans.collect());
-    let _ = writeln!(out, "{{\"resourceSpans\":{request}}}");
+    serde_json::to_writer(&mut *out, &Request { spans, resources: &resources })?;
+    out.write_all(b"\n")
 }
 
-/// Appends all that is known of a request: its spans, then its trace records.
-pub fn whole_request(out: &mut String, request: &RequestView<'_>) {
+/// An export request.
+struct Request<'a, 'b> {
+    spans: &'b [SpanView<'a>],
+    resources: &'b [Group<Group<usize>>],
+}
+
+impl Serialize for Request<'_, '_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut out = to.serialize_map(Some(1))?;
+        let resources = || self.resources.iter().map(|group| ResourceSpans(self.spans, group));
+        out.serialize_entry("resourceSpans", &List(resources))?;
+        out.end()
+    }
+}
+
+/// An element of `resourceSpans`.
+struct ResourceSpans<'a, 'b>(&'b [SpanView<'a>], &'b Group<Group<usize>>);
+
+impl Serialize for ResourceSpans<'_, '_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(spans, group) = self;
+        let resource = spans[group.first].resource;
+        let mut out = to.serialize_map(None)?;
+        out.serialize_entry("resource", &resource)?;
+        out.serialize_entry("scopeSpans", &List(|| group.of.iter().map(|scope| ScopeSpans(spans, scope))))?;
+        text(&mut out, "schemaUrl", resource.schema_url())?;
+        out.end()
+    }
+}
+
+/// An element of `scopeSpans`.
+struct ScopeSpans<'a, 'b>(&'b [SpanView<'a>], &'b Group<usize>);
+
+impl Serialize for ScopeSpans<'_, '_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(spans, group) = self;
+        let scope = spans[group.first].scope;
+        let mut out = to.serialize_map(None)?;
+        out.serialize_entry("scope", &scope)?;
+        out.serialize_entry("spans", &List(|| group.of.iter().map(|at| Span(&spans[*at]))))?;
+        text(&mut out, "schemaUrl", scope.schema_url())?;
+        out.end()
+    }
+}
+
+/// Writes all that is known of a request: its spans, then its trace records.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn whole_request(out: &mut impl Write, request: &RequestView<'_>) -> io::Result<()> {
     if !request.spans.is_empty() {
-        line(out, &request.spans);
+        line(out, &request.spans)?;
     }
-    records_line(out, &request.records);
+    records_line(out, &request.records)
 }
 
-/// Appends trace records as one export request of logs, as their producer sends them.
-pub fn records_line(out: &mut String, records: &[&Record]) {
+/// Writes trace records, if there are any, as one export request of logs, as their producer sends them.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn records_line(out: &mut impl Write, records: &[&Record]) -> io::Result<()> {
     if records.is_empty() {
-        return;
+        return Ok(());
     }
-    let text = |key: &str, text: &str| json!({ "key": key, "value": { "stringValue": text } });
-    let logs = records.iter().map(|record| {
+    out.write_all(br#"{"resourceLogs":[{"scopeLogs":[{"scope":{"name":"dynamo.request_trace"},"logRecords":"#)?;
+    serde_json::to_writer(&mut *out, &List(|| records.iter().map(|record| Log(record))))?;
+    out.write_all(b"}]}]}\n")
+}
+
+/// A trace record as an element of `logRecords`.
+struct Log<'a>(&'a Record);
+
+impl Serialize for Log<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(record) = self;
         let time = record.time_ms.saturating_mul(1_000_000).to_string();
-        json!({
-            "timeUnixNano": time,
-            "observedTimeUnixNano": time,
-            "body": { "stringValue": record.event_type.as_str() },
-            "attributes": [text("event_type", &record.event_type), text("payload", &record.raw)],
-        })
-    });
-    let logs: Vec<Json> = logs.collect();
-    let scope_logs = json!([{ "scope": { "name": "dynamo.request_trace" }, "logRecords": logs }]);
-    let _ = writeln!(out, "{}", json!({ "resourceLogs": [{ "scopeLogs": scope_logs }] }));
+        let mut out = to.serialize_map(None)?;
+        out.serialize_entry("timeUnixNano", &time)?;
+        out.serialize_entry("observedTimeUnixNano", &time)?;
+        out.serialize_entry("body", &Any(Value::Str(&record.event_type)))?;
+        let attrs = [("event_type", &*record.event_type), ("payload", &*record.raw)];
+        out.serialize_entry("attributes", &attrs.map(|(key, text)| Pair(key, Value::Str(text))))?;
+        out.end()
+    }
 }
 
 /// One value as an `AnyValue`.
-pub fn value(value: Value<'_>) -> Json {
-    match value {
-        Value::Empty => json!({}),
-        Value::Str(text) => json!({ "stringValue": text }),
-        Value::Bool(value) => json!({ "boolValue": value }),
-        Value::Int(number) => json!({ "intValue": number.to_string() }),
-        Value::Double(number) if number.is_finite() => json!({ "doubleValue": number }),
-        Value::Double(number) if number.is_nan() => json!({ "doubleValue": "NaN" }),
-        Value::Double(number) => json!({ "doubleValue": if number > 0.0 { "Infinity" } else { "-Infinity" } }),
-        Value::Bytes(bytes) => json!({ "bytesValue": BASE64.encode(bytes) }),
-        Value::Array(_) => {
-            let mut inner = Map::new();
-            put_list(&mut inner, "values", value.items().map(self::value).collect());
-            json!({ "arrayValue": inner })
+struct Any<'a>(Value<'a>);
+
+impl Serialize for Any<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let value = self.0;
+        let mut out = to.serialize_map(None)?;
+        match value {
+            Value::Empty => {}
+            Value::Str(text) => out.serialize_entry("stringValue", text)?,
+            Value::Bool(value) => out.serialize_entry("boolValue", &value)?,
+            Value::Int(number) => out.serialize_entry("intValue", &number.to_string())?,
+            Value::Double(number) if number.is_finite() => out.serialize_entry("doubleValue", &number)?,
+            Value::Double(number) if number.is_nan() => out.serialize_entry("doubleValue", "NaN")?,
+            Value::Double(number) => {
+                out.serialize_entry("doubleValue", if number > 0.0 { "Infinity" } else { "-Infinity" })?;
+            }
+            Value::Bytes(bytes) => {
+                out.serialize_entry("bytesValue", &Base64Display::new(bytes, &BASE64).to_string())?;
+            }
+            Value::Array(_) => out.serialize_entry("arrayValue", &Values(|| value.items().map(Any)))?,
+            Value::Map(_) => {
+                let pairs = || value.entries().map(|(key, value)| Pair(key, value));
+                out.serialize_entry("kvlistValue", &Values(pairs))?;
+            }
         }
-        Value::Map(_) => {
-            let mut inner = Map::new();
-            put_list(&mut inner, "values", list(value.entries()));
-            json!({ "kvlistValue": inner })
-        }
+        out.end()
     }
 }
 
-fn attrs(attrs: Attrs<'_>) -> Json {
-    pairs(attrs.map(|attr| (attr.key, attr.value)))
-}
+/// A key and its value.
+struct Pair<'a>(&'a str, Value<'a>);
 
-fn pairs<'a>(pairs: impl Iterator<Item = (&'a str, Value<'a>)>) -> Json {
-    Json::Array(list(pairs))
-}
-
-fn list<'a>(pairs: impl Iterator<Item = (&'a str, Value<'a>)>) -> Vec<Json> {
-    pairs.map(|(key, of)| json!({ "key": key, "value": value(of) })).collect()
-}
-
-fn put_text(out: &mut Map<String, Json>, field: &str, text: &str) {
-    if !text.is_empty() {
-        out.insert(field.into(), text.into());
+impl Serialize for Pair<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut out = to.serialize_map(Some(2))?;
+        out.serialize_entry("key", self.0)?;
+        out.serialize_entry("value", &Any(self.1))?;
+        out.end()
     }
 }
 
-fn put_number(out: &mut Map<String, Json>, field: &str, number: u32) {
-    if number != 0 {
-        out.insert(field.into(), number.into());
+/// What an `ArrayValue` or a `KeyValueList` holds.
+struct Values<F>(F);
+
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Values<F> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut out = to.serialize_map(None)?;
+        list(&mut out, "values", &self.0)?;
+        out.end()
     }
 }
 
-fn put_list(out: &mut Map<String, Json>, field: &str, list: Vec<Json>) {
-    if !list.is_empty() {
-        out.insert(field.into(), Json::Array(list));
+/// A list, written while it is walked.
+struct List<F>(F);
+
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for List<F> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq((self.0)())
     }
+}
+
+fn text<M: SerializeMap>(out: &mut M, field: &str, text: &str) -> Result<(), M::Error> {
+    if text.is_empty() { Ok(()) } else { out.serialize_entry(field, text) }
+}
+
+fn number<M: SerializeMap>(out: &mut M, field: &str, number: u32) -> Result<(), M::Error> {
+    if number == 0 { Ok(()) } else { out.serialize_entry(field, &number) }
+}
+
+fn list<M, I>(out: &mut M, field: &str, list: impl Fn() -> I) -> Result<(), M::Error>
+where
+    M: SerializeMap,
+    I: Iterator<Item: Serialize>,
+{
+    if list().next().is_none() { Ok(()) } else { out.serialize_entry(field, &List(list)) }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -236,6 +320,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::lifecycle::packed::{pack, put_bytes, put_value, read};
+    use serde_json::json;
 
     #[test]
     fn every_kind_of_value_is_written_as_it_came() {
@@ -259,7 +344,7 @@ mod tests {
         ];
         for (given, expected) in cases {
             let packed = pack("key", given);
-            assert_eq!(value(read(&packed).1), expected);
+            assert_eq!(serde_json::to_value(Any(read(&packed).1)).unwrap(), expected);
         }
     }
 }

@@ -134,7 +134,11 @@ fn it_sends_again_what_could_not_be_taken() {
                     delivery.answer(receipt);
                 }
                 Received::Nothing => {}
-                Received::Closed => return of_lines(reqtop::report::export::json_lines(&store, None).as_bytes()),
+                Received::Closed => {
+                    let mut lines = Vec::new();
+                    reqtop::report::export::json_lines(&store, None, &mut lines).unwrap();
+                    return of_lines(&lines);
+                }
             }
         }
     });

@@ -87,8 +87,13 @@ impl Expectation {
     /// Reads an expectation.
     ///
     /// # Errors
-    /// Where it is no filter.
+    /// Where it is no filter, or nothing at all: what a shell gives for a variable that is not set expects nothing.
     pub fn read(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() {
+            return Err(
+                "expected a filter such as outcome:success>=1, or >=1 for requests of any kind; found nothing".into()
+            );
+        }
         let counted = [">=", "<=", "=="].into_iter().find_map(|op| {
             let (query, count) = text.rsplit_once(op)?;
             Some((query, op, count.trim().parse::<u64>().ok()?))
@@ -292,7 +297,8 @@ mod tests {
         assert_eq!(read("outcome:failed==0").unwrap(), ("outcome:failed".into(), 0, 0));
         assert_eq!(read("outcome:failed<=2").unwrap().2, 2);
         assert_eq!(read("queue.wait>100ms").unwrap().1, 1);
-        assert!(read("outcome:(").is_err());
+        assert_eq!(read(">=3").unwrap(), (String::new(), 3, u64::MAX), "of any kind");
+        assert!(read("outcome:(").is_err() && read(" ").is_err());
     }
 
     #[test]

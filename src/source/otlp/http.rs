@@ -143,13 +143,15 @@ async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -
             .with(header::WWW_AUTHENTICATE, Token::CHALLENGE));
     }
     let asked = request.uri().path();
+    let posted = request.method() == Method::POST;
     let Some(signal) = Signal::ALL.into_iter().find(|signal| asked.strip_suffix('/').unwrap_or(asked) == path(*signal))
     else {
         let valid = Signal::ALL.map(path).join(", ");
         let words = format!("{asked}: no such path here; POST to {valid}");
-        return Err(Refused::new(StatusCode::NOT_FOUND, Notice::UnknownPath, words));
+        let notice = if posted { Notice::UnknownPath } else { Notice::WrongMethod };
+        return Err(Refused::new(StatusCode::NOT_FOUND, notice, words));
     };
-    if request.method() != Method::POST {
+    if !posted {
         let words = format!("{} {asked}: only POST is answered here", request.method());
         return Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, Notice::WrongMethod, words)
             .with(header::ALLOW, HeaderValue::from_static("POST")));

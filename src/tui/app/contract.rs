@@ -103,9 +103,9 @@ pub trait Host {
     fn mouse(&mut self, _on: bool) -> io::Result<()> {
         Ok(())
     }
-    /// Writes a text to a new file; says where, or why not.
-    fn save(&mut self, stem: &str, text: &str) -> String {
-        save(Path::new(""), stem, text)
+    /// Writes a new file; says where, or why not.
+    fn save(&mut self, stem: &str, bytes: &[u8]) -> String {
+        save(Path::new(""), stem, bytes)
     }
     /// Whether the terminal is still there.
     fn is_there(&self) -> bool;

@@ -48,7 +48,7 @@ enum Request {
     Act(Action),
     Copy(&'static str, String),
     Mouse(bool),
-    Save(String, String, &'static str),
+    Save(String, Vec<u8>, &'static str),
 }
 
 /// The program's state on screen.
@@ -221,7 +221,7 @@ impl<'a> App<'a> {
             Command::Travel(travel) => self.travel(travel, live, now_ns),
             Command::Bookmark => self.bookmark(live, now_ns),
             Command::Copy(what, text) => self.requests.push(Request::Copy(what, text)),
-            Command::Save { stem, text, note } => self.requests.push(Request::Save(stem, text, note)),
+            Command::Save { stem, bytes, note } => self.requests.push(Request::Save(stem, bytes, note)),
             Command::Say(text) => self.say(text),
             Command::Step(by) => {
                 let mut layers = std::mem::take(&mut self.layers);

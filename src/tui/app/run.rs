@@ -37,8 +37,8 @@ impl App<'_> {
                     let told = host.copy(what, &text);
                     self.say(told);
                 }
-                Request::Save(stem, text, note) => {
-                    let told = host.save(&stem, &text);
+                Request::Save(stem, bytes, note) => {
+                    let told = host.save(&stem, &bytes);
                     self.say(told + note);
                 }
             }

@@ -68,8 +68,8 @@ impl Host for Hands {
         self.mouse.push(on);
         Ok(())
     }
-    fn save(&mut self, stem: &str, text: &str) -> String {
-        self.saved.push((stem.to_owned(), text.to_owned()));
+    fn save(&mut self, stem: &str, bytes: &[u8]) -> String {
+        self.saved.push((stem.to_owned(), String::from_utf8_lossy(bytes).into_owned()));
         format!("saved {stem}")
     }
     fn is_there(&self) -> bool {

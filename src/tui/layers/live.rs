@@ -207,19 +207,20 @@ impl Live {
 
     /// The requests of the list, as far as a file that is made between two frames may hold them.
     fn export(&self, scene: &Scene<'_>) -> Vec<Command> {
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         let keys = self.index.keys(scene.data, 0, EXPORTED);
         for request in keys.iter().filter_map(|key| scene.data.request(*key)) {
-            whole_request(&mut text, &request);
+            // Memory takes what it is given.
+            let _ = whole_request(&mut bytes, &request);
         }
-        if text.is_empty() {
+        if bytes.is_empty() {
             return vec![Command::Say("nothing here has spans or records to export".into())];
         }
         let note = match self.index.len() > keys.len() {
             true => "; the first of the list only: `reqtop export --filter` writes them all",
             false => "",
         };
-        vec![Command::Save { stem: format!("reqtop-{}-requests", keys.len()), text, note }]
+        vec![Command::Save { stem: format!("reqtop-{}-requests", keys.len()), bytes, note }]
     }
 
     /// What the list does.

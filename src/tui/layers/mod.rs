@@ -126,12 +126,12 @@ pub enum Command {
     Bookmark,
     /// Copies a text; first what it is.
     Copy(&'static str, String),
-    /// Writes a text to a new file.
+    /// Writes a new file.
     Save {
         /// What its name begins with.
         stem: String,
         /// What it holds.
-        text: String,
+        bytes: Vec<u8>,
         /// What is to be said beside its name.
         note: &'static str,
     },

@@ -270,7 +270,7 @@ pub fn attribute_of(request: &RequestView<'_>, node: NodeId, opens: Opens) -> Op
 /// A span as OTLP JSON.
 pub fn raw(request: &RequestView<'_>, node: NodeId) -> Option<Whole> {
     let span = node.find(request)?;
-    let text = serde_json::to_string_pretty(&otlp_json::span(span)).ok()?;
+    let text = serde_json::to_string_pretty(&otlp_json::Span(span)).ok()?;
     Some(Whole { title: format!("span {} as OTLP JSON", span.id), text })
 }
 

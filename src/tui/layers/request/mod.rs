@@ -262,9 +262,14 @@ impl Layer for RequestLayer {
         let areas = self.areas(scene.area);
         match action {
             Action::Export => {
-                let mut text = String::new();
-                whole_request(&mut text, &request);
-                return vec![Command::Save { stem: format!("reqtop-{}", request_name(request.facts)), text, note: "" }];
+                let mut bytes = Vec::new();
+                // Memory takes what it is given.
+                let _ = whole_request(&mut bytes, &request);
+                return vec![Command::Save {
+                    stem: format!("reqtop-{}", request_name(request.facts)),
+                    bytes,
+                    note: "",
+                }];
             }
             Action::Copy if request.facts.request_id.is_empty() => {
                 return vec![Command::Say(super::no_request_id(scene.env, Place::Request))];
