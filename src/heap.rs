@@ -1,8 +1,8 @@
 //! Memory that was given up goes back to the system.
 //!
 //! glibc keeps what was freed below anything still in use: after old requests have made room for one huge trace, the process
-//! would stay as large as both. Owns: when the allocator is asked to give back, and the crate's one foreign call. Keeps out:
-//! what is held and what goes (`store`).
+//! would stay as large as both. Owns: when the allocator is asked to give back, the crate's one foreign call, and who frees
+//! what is large. Keeps out: what is held and what goes (`store`).
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,18 @@ const LOOKED_AT: Duration = Duration::from_millis(200);
 
 /// What may be resident beyond what is accounted before it is worth a pause, bytes.
 const WORTH: usize = 32 << 20;
+
+/// From how many requests on what was counted of them is large.
+const LARGE: usize = 10_000;
+
+/// Gives up what was counted of so many requests: of many on a thread of its own, since freeing its millions of pieces takes
+/// longer than a key may wait.
+pub fn give_up<T: Send + 'static>(requests: usize, counted: T) {
+    if requests >= LARGE {
+        // Where no thread can be had, it is freed here.
+        _ = std::thread::Builder::new().name("giving up".into()).spawn(move || drop(counted));
+    }
+}
 
 /// How resident memory stands against what is held.
 #[derive(Default)]

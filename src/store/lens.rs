@@ -12,6 +12,7 @@ use super::rollup::Rollup;
 use super::traces::Traces;
 use super::{Map, Past, Request, Store, Tables, read};
 use crate::checks::{self, Answers};
+use crate::heap;
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::{RequestKey, RequestView};
 use crate::query::{self, Lazy, Query};
@@ -294,9 +295,9 @@ impl Store {
         if self.lens.query == *query && self.lens.window_ns == window_ns && self.lens.until_ns <= until_ns {
             return;
         }
-        let held = self.lens.held.take();
-        let asked_from = Some(held.as_ref().map_or(RequestKey(self.next_key), |held| held.before));
-        self.lens = Lens { query: query.clone(), window_ns, until_ns, asked_from, held, ..Lens::default() };
+        self.lens.query = query.clone();
+        (self.lens.window_ns, self.lens.until_ns) = (window_ns, until_ns);
+        self.ask_anew();
         self.version += 1;
     }
 
@@ -323,11 +324,12 @@ impl Store {
         self.version += 1;
     }
 
-    /// Empties a held lens and asks everything again.
+    /// Empties the lens and asks everything again.
     fn ask_anew(&mut self) {
-        let Lens { query, window_ns, until_ns, held, .. } = std::mem::take(&mut self.lens);
+        let Lens { query, window_ns, until_ns, held, rollup, members, passing, .. } = std::mem::take(&mut self.lens);
         let asked_from = Some(held.as_ref().map_or(RequestKey(self.next_key), |held| held.before));
         self.lens = Lens { query, window_ns, until_ns, held, asked_from, ..Lens::default() };
+        heap::give_up(members.len(), (rollup, members, passing));
     }
 
     /// Moves a whole lens from what it was held at, or from now, to what it is held at. Costs a look at every request, and
@@ -369,9 +371,7 @@ impl Store {
     /// Lets a held lens go on.
     pub fn release(&mut self) {
         if self.lens.held.take().is_some() {
-            let (query, window_ns, until_ns) = (self.lens.query.clone(), self.lens.window_ns, self.lens.until_ns);
-            self.lens = Lens { query, window_ns, until_ns, ..Lens::default() };
-            self.lens.asked_from = Some(RequestKey(self.next_key));
+            self.ask_anew();
             self.version += 1;
         }
     }
