@@ -1,7 +1,7 @@
 //! Moving the moment that is shown: what its keys ask for, and where that leads.
 
 use super::action::Action;
-use super::layers::bookmarks::Bookmarks;
+use super::layers::menu::Menu;
 use super::layers::{Command, Scene};
 use crate::view::data::Data;
 
@@ -40,7 +40,7 @@ pub fn commands(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
         Action::Bookmarks if scene.env.bookmarks.is_empty() => {
             vec![Command::Say("no bookmark is set; m sets one at the moment that is shown".into())]
         }
-        Action::Bookmarks => vec![Command::Push(Box::new(Bookmarks::default()))],
+        Action::Bookmarks => vec![Command::Push(Box::new(Menu::of_bookmarks()))],
         action => vec![Command::Travel(of(action)?)],
     })
 }

@@ -17,8 +17,9 @@ use ratatui::layout::Rect;
 use super::action::{Action, Place};
 use super::keys;
 use super::layers::live::Live;
+use super::layers::menu::Menu;
 use super::layers::palette::Palette;
-use super::layers::theme_menu::{Chosen, ThemeMenu};
+use super::layers::theme_menu::Chosen;
 use super::layers::{Command, Env, Layer, Scene};
 use super::mouse::Hand;
 use super::panes::footer;
@@ -164,7 +165,7 @@ impl<'a> App<'a> {
                 };
                 self.say(said.into());
             }
-            Action::Theme => self.layers.push(Box::new(ThemeMenu::new(&self.env))),
+            Action::Theme => self.layers.push(Box::new(Menu::of_themes(&self.env))),
             Action::Palette => self.layers.push(Box::new(Palette::new(self.place()))),
             action => self.with_top(|layer, scene| layer.on(action, scene)),
         }

@@ -146,6 +146,15 @@ fn menus_are_clicked_and_left_by_a_click_beside_them() {
     paws.click(find(&themes, "dracula"));
     let back = Theme::named("dracula").unwrap().role(crate::tui::theme::Role::Screen).bg.unwrap();
     assert_eq!(paws.app.frame(120, 40)[(0, 39)].bg, back);
+    paws.click((0, 5));
+    for key in [",", "m", "(", "m"] {
+        paws.key(key);
+    }
+    let marks = paws.key("'");
+    let later = find(&marks, "after what is shown");
+    paws.click(later);
+    let gone = paws.click(later);
+    assert!(gone.contains("BACK −1.0 s") && !gone.contains("Bookmarks"), "{gone}");
 }
 
 #[test]

@@ -9,10 +9,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::help::Help;
+use super::menu::Menu;
 use super::reader::Reader;
 use super::request::RequestLayer;
 use super::seat::Seat;
-use super::sort_menu::SortMenu;
 use super::zoom::Zoom;
 use super::{Command, Env, Layer, Scene, distance, pane_command, pane_of, panes_stay_right};
 use crate::lifecycle::facts::State;
@@ -233,7 +233,7 @@ impl Live {
                 }
             }
             Action::Back if !scene.env.filter.is_empty() => return vec![Command::Filter(String::new())],
-            Action::Sort => return vec![Command::Push(Box::new(SortMenu::new(self.sort)))],
+            Action::Sort => return vec![Command::Push(Box::new(Menu::of_columns(self.sort)))],
             Action::Reverse => self.sort.reversed = !self.sort.reversed,
             Action::Follow => self.holding = !self.holding,
             Action::Top => {

@@ -3,17 +3,18 @@
 //! A layer changes its state when an action comes and when it is refreshed with data; drawing changes nothing. What
 //! concerns others (the filter, the pause, the clipboard, the stack itself) it asks for with a [`Command`].
 
-pub mod bookmarks;
+mod bookmarks;
 pub mod checks;
 pub mod filter_line;
 pub mod help;
 pub mod line;
 pub mod live;
+pub mod menu;
 pub mod palette;
 pub mod reader;
 pub mod request;
 pub mod seat;
-pub mod sort_menu;
+mod sort_menu;
 pub mod theme_menu;
 pub mod zoom;
 
