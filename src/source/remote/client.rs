@@ -3,6 +3,7 @@
 //! Owns: addresses, headers (never shown), transport, content codings. Keeps out: what the stores' answers mean.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,8 +60,8 @@ impl Base {
         let uri: Uri = full
             .parse()
             .map_err(|error| format!("expected an address such as http://jaeger:16686, found {full:?}: {error}"))?;
-        let authority = uri.authority().map(ToString::to_string).filter(|authority| !authority.is_empty());
-        let authority = authority.ok_or_else(|| format!("expected a host in {full:?}"))?;
+        let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
+        host_and_port(&authority).map_err(|odd| format!("{odd} in {full:?}"))?;
         if uri.query().is_some() {
             return Err(format!("{full}: expected the store's own address, without a question mark and what follows"));
         }
@@ -78,6 +79,29 @@ impl fmt::Debug for Base {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// The host, without brackets, and the port of `name:port` or `[IPv6]:port`, which may stand without a port.
+///
+/// # Errors
+/// What was expected and what came.
+pub fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), String> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']').unwrap_or((rest, ""));
+            host.parse::<Ipv6Addr>().map_err(|_| format!("expected an IPv6 address in brackets, found {host:?}"))?;
+            (host, port)
+        }
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    if host.is_empty() || host.contains(['[', ']']) {
+        return Err(format!("expected a host, found {host:?}"));
+    }
+    let Some(number) = port.strip_prefix(':') else {
+        return if port.is_empty() { Ok((host, None)) } else { Err(format!("expected :PORT, found {port:?}")) };
+    };
+    let port = number.parse().map_err(|_| format!("expected a port up to 65535, found {number:?}"))?;
+    Ok((host, Some(port)))
 }
 
 /// Reads `NAME=VALUE` or `NAME: VALUE` as a header that nothing will ever print.

@@ -7,6 +7,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use http::Uri;
 
+use crate::source::remote::client::host_and_port;
+
 /// How an endpoint is spoken to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
@@ -66,14 +68,14 @@ impl Target {
             Protocol::Http => 4318,
         };
         let uri: Uri = format!("http://{rest}").parse().map_err(|error| format!("{EXPECTED}: {error}"))?;
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| format!("{EXPECTED}, found no host"))?;
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let (host, port) = host_and_port(authority).map_err(|odd| format!("{EXPECTED}: {odd}"))?;
         let path = uri.path().trim_end_matches('/');
         if uri.query().is_some() || (protocol == Protocol::Grpc && !path.is_empty()) {
             return Err(format!("{EXPECTED}, found more behind the port"));
         }
         let path = path.strip_suffix("/v1/traces").unwrap_or(path);
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { protocol, is_tls, host, port: uri.port_u16().unwrap_or(usual), path: path.to_owned() })
+        Ok(Self { protocol, is_tls, host: host.to_owned(), port: port.unwrap_or(usual), path: path.to_owned() })
     }
 
     /// The base of its URLs: `http://host:port/path`, or `https`.
@@ -138,6 +140,11 @@ mod tests {
             ("grpc://x/path", "behind the port"),
             ("http://x?y", "behind the port"),
             ("http://", "expected"),
+            ("http://x:99999", "a port up to 65535, found \"99999\""),
+            ("http://x:", "a port up to 65535, found \"\""),
+            ("grpc://[::1", "grpc"),
+            ("https://name[::0]:320", "expected a host, found \"name[\""),
+            ("http://[name]:1", "IPv6"),
         ] {
             assert!(read(text).unwrap_err().contains(said), "{text}");
         }
