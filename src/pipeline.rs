@@ -15,6 +15,7 @@ use crate::source::decode;
 use crate::source::intake::{Body, Outlet, Payload, Receipt, Received, Refusal};
 use crate::store::Store;
 use crate::tap::Taps;
+use crate::tap::queue::Item;
 
 /// After how many bytes taken in without a pause the store is brought up to date all the same.
 const REFRESH_BYTES: usize = 2 << 20;
@@ -127,8 +128,10 @@ pub fn start_with(
                 }
                 let held = due.then(|| store.memory());
                 drop(store);
-                if let (Ok(_), Body::Otlp(signal, bytes)) = (&outcome, &delivery.payload.body) {
-                    taps.iter_mut().for_each(|tap| tap.take(*signal, bytes, now_ns));
+                if let (Ok(_), Body::Otlp(signal, bytes), false) = (&outcome, &delivery.payload.body, taps.is_empty()) {
+                    let way = delivery.payload.way.clone();
+                    let item = Item { signal: *signal, bytes: bytes.clone(), arrived_ns: now_ns, way };
+                    taps.iter_mut().for_each(|tap| tap.take(&item));
                 }
                 delivery.answer(outcome);
                 if let Some(held) = held {

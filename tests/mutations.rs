@@ -15,7 +15,7 @@ use reqtop::lifecycle::stage::{Mode, Outcome};
 use reqtop::pipeline::take_in;
 use reqtop::report::check::{Accepted, CheckReport, Rules};
 use reqtop::source::file::{self, Input, Problem, Progress, Sink};
-use reqtop::source::intake::{Body, Payload, Receipt, Refusal, Signal};
+use reqtop::source::intake::{Payload, Receipt, Refusal, Signal};
 use reqtop::source::otlp::json::{Shape, transcode};
 use reqtop::store::{Limits, Store};
 use serde_json::Value as Json;
@@ -106,7 +106,7 @@ fn every_mutation_answers_exactly_its_fault() {
         }
         let records = case["records"].as_array().unwrap();
         let records = records.iter().map(|record| Record::from_json(record.to_string().as_bytes()).unwrap()).collect();
-        fed.payload(Payload { body: Body::Records(records), tally: Default::default(), arrived_ns: None }).unwrap();
+        fed.payload(Payload::records(records)).unwrap();
         fed.0.finish(1);
         let words = |list: &Json| -> BTreeSet<String> {
             list.as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()

@@ -69,6 +69,8 @@ pub struct ForwardingSection {
     pub dropped: u64,
     /// Refused there for good.
     pub refused: u64,
+    /// Passed on from here before and come back; not sent a second time.
+    pub came_back: u64,
     /// Spans and records refused there within exports that were taken.
     pub rejected: u64,
     /// Still waiting at the end.
@@ -79,12 +81,13 @@ pub struct ForwardingSection {
 
 impl std::fmt::Display for ForwardingSection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { target, forwarded, retried, dropped, refused, rejected, waiting, trouble } = self;
+        let Self { target, forwarded, retried, dropped, refused, came_back, rejected, waiting, trouble } = self;
         write!(f, "{forwarded} exports to {target}, {retried} sent again")?;
         for (count, what) in [
             (waiting, "not sent at the end"),
             (dropped, "dropped"),
             (refused, "refused there"),
+            (came_back, "came back from there"),
             (rejected, "spans or records rejected there"),
         ] {
             if *count > 0 {

@@ -66,11 +66,18 @@ impl Onward {
     pub(super) fn finish(&self, input: &mut InputSection) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(forwarding) = &self.forwarding {
-            let forward::Standing { forwarded, retried, dropped, refused, rejected, waiting, trouble, .. } =
-                forwarding.finish();
-            let target = forwarding.target().to_string();
-            let section =
-                ForwardingSection { target, forwarded, retried, dropped, refused, rejected, waiting, trouble };
+            let standing = forwarding.finish();
+            let section = ForwardingSection {
+                target: forwarding.target().to_string(),
+                forwarded: standing.forwarded,
+                retried: standing.retried,
+                dropped: standing.dropped,
+                refused: standing.refused,
+                came_back: standing.came_back,
+                rejected: standing.rejected,
+                waiting: standing.waiting,
+                trouble: standing.trouble,
+            };
             notes.push(format!("forwarded {section}"));
             input.forwarding = Some(section);
         }
@@ -99,6 +106,9 @@ fn fwd(standing: &forward::Standing) -> WayOut {
     let mut said = format::count(standing.forwarded);
     if standing.waiting > 0 {
         said += &format!(" · {} waiting", format::count(standing.waiting));
+    }
+    if standing.came_back > 0 {
+        said += &format!(" · {} came back", format::count(standing.came_back));
     }
     let trouble = match (lost, &standing.trouble) {
         (0, None) => None,

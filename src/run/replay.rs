@@ -142,7 +142,7 @@ mod tests {
                 demo::Signal::Logs => Signal::Logs,
             };
             last_ns = delivery.at_ns;
-            recorder.take(signal, &delivery.body, last_ns);
+            recorder.take(&crate::tap::queue::Item::straight(signal, &delivery.body, last_ns));
             pipeline::take_in(&mut original, &mut Payload::otlp(signal, delivery.body), last_ns).unwrap();
             original.refresh(last_ns);
         }

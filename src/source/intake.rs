@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::lifecycle::batch::{Batch, Tally};
 use crate::lifecycle::record::Record;
+use crate::source::way::Way;
 
 /// How long [`Intake::offer`] waits for room before it answers [`Refusal::Busy`].
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -43,6 +44,8 @@ pub struct Payload {
     pub tally: Tally,
     /// When it arrived, nanoseconds since the epoch, where the source knows better than the clock: a recording.
     pub arrived_ns: Option<u64>,
+    /// Who has passed it on before.
+    pub way: Way,
 }
 
 /// The data of a payload.
@@ -57,7 +60,12 @@ pub enum Body {
 impl Payload {
     /// An export request in protobuf, as it came.
     pub fn otlp(signal: Signal, bytes: impl Into<Bytes>) -> Self {
-        Self { body: Body::Otlp(signal, bytes.into()), tally: Tally::default(), arrived_ns: None }
+        Self { body: Body::Otlp(signal, bytes.into()), tally: Tally::default(), arrived_ns: None, way: Way::Straight }
+    }
+
+    /// Trace records read from a file.
+    pub fn records(records: Vec<Record>) -> Self {
+        Self { body: Body::Records(records), tally: Tally::default(), arrived_ns: None, way: Way::Straight }
     }
 
     /// The bytes it takes in memory, about.

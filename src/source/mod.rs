@@ -13,6 +13,7 @@ pub mod otlp;
 pub mod remote;
 pub mod replay;
 pub mod trust;
+pub mod way;
 
 use intake::{Body, Payload};
 

@@ -8,14 +8,12 @@ pub mod forward;
 pub mod queue;
 pub mod record;
 
-use bytes::Bytes;
-
-use crate::source::intake::Signal;
+use self::queue::Item;
 
 /// Is handed everything that was taken in.
 pub trait Tap: Send {
-    /// Takes an export request in protobuf that came at `arrived_ns`, nanoseconds since the epoch. Never waits.
-    fn take(&mut self, signal: Signal, bytes: &Bytes, arrived_ns: u64);
+    /// Takes what came. Never waits.
+    fn take(&mut self, item: &Item);
 }
 
 /// The taps of one writer.

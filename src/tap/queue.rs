@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::source::intake::{Signal, wait};
+use crate::source::way::Way;
 
 /// What an item takes beside its bytes.
 const OVERHEAD: usize = 128;
@@ -23,9 +24,16 @@ pub struct Item {
     pub bytes: Bytes,
     /// When it came, nanoseconds since the epoch.
     pub arrived_ns: u64,
+    /// Who has passed it on before.
+    pub way: Way,
 }
 
 impl Item {
+    /// What came straight from its sender.
+    pub fn straight(signal: Signal, bytes: &Bytes, arrived_ns: u64) -> Self {
+        Self { signal, bytes: bytes.clone(), arrived_ns, way: Way::Straight }
+    }
+
     fn size(&self) -> usize {
         self.bytes.len() + OVERHEAD
     }
@@ -129,7 +137,7 @@ mod tests {
     use super::*;
 
     fn item(size: usize) -> Item {
-        Item { signal: Signal::Traces, bytes: vec![0; size - OVERHEAD].into(), arrived_ns: 0 }
+        Item::straight(Signal::Traces, &vec![0; size - OVERHEAD].into(), 0)
     }
 
     #[test]

@@ -125,9 +125,9 @@ impl Gathered {
     pub fn flush(&mut self, file: &str, reading: &mut Reading<'_>) -> Result<(), Stopped> {
         self.seal();
         for Ready { payload, ends } in std::mem::take(&mut self.ready) {
-            let Payload { body, tally, arrived_ns } = payload;
+            let Payload { body, tally, arrived_ns, way } = payload;
             let Body::Otlp(signal, bytes) = body else {
-                if let Err(reason) = reading.payload(Payload { body, tally, arrived_ns })? {
+                if let Err(reason) = reading.payload(Payload { body, tally, arrived_ns, way })? {
                     reading.bad(file, Place::Whole, reason);
                 }
                 continue;
@@ -154,5 +154,5 @@ impl Gathered {
 }
 
 fn of_records(records: Vec<Record>, tally: Tally) -> Ready {
-    Ready { payload: Payload { body: Body::Records(records), tally, arrived_ns: None }, ends: Vec::new() }
+    Ready { payload: Payload { tally, ..Payload::records(records) }, ends: Vec::new() }
 }

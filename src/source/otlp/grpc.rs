@@ -18,6 +18,7 @@ use tonic::{Code, Status};
 
 use crate::source::intake::{Payload, Refusal, Signal};
 use crate::source::notices::Notice;
+use crate::source::way::{self, Way};
 
 use super::body::{Broken, Making};
 use super::{Raw, Shared, Token, answer};
@@ -162,13 +163,14 @@ impl UnaryService<Bytes> for Export {
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let (signal, shared, making) = (self.signal, Arc::clone(&self.shared), self.making.take());
+        let way = Way::of(request.metadata().get(way::HEADER).and_then(|ids| ids.to_str().ok()));
         let message = request.into_inner();
         Box::pin(async move {
             let mut making = making;
             if let Some(making) = &mut making {
                 making.came_to(message.len());
             }
-            match shared.intake.offer(Payload::otlp(signal, message)).await {
+            match shared.intake.offer(Payload { way, ..Payload::otlp(signal, message) }).await {
                 Ok(receipt) => Ok(tonic::Response::new(answer::protobuf(&receipt).into())),
                 Err(Refusal::Malformed(reason)) => Err(Status::invalid_argument(reason)),
                 Err(Refusal::Busy) => Err(unavailable(answer::BUSY)),

@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 use crate::source::intake::{Payload, Refusal, Signal};
 use crate::source::notices::Notice;
+use crate::source::way::{self, Way};
 
 use super::body::{Broken, Whole};
 use super::coding::{Coding, Inflate};
@@ -166,6 +167,7 @@ async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Notice::UnknownType, words));
     };
     let coding = coding(request.headers())?;
+    let way = Way::of(request.headers().get(way::HEADER).and_then(|ids| ids.to_str().ok()));
     let limit = shared.max_message;
     // Its room is held until the answer, and so is the room for what it is made into, which may be much larger.
     let whole = body(shared, request, limit).await?;
@@ -175,7 +177,7 @@ async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -
     };
     let aside = whole.bytes.len() >= if coding == Coding::Identity { LARGE } else { LARGE_INFLATED };
     let read = move || {
-        let payload = payload(signal, encoding, coding, whole.bytes.clone(), limit)?;
+        let payload = Payload { way, ..payload(signal, encoding, coding, whole.bytes.clone(), limit)? };
         let mut rooms = (whole, making);
         if let Some(making) = &mut rooms.1 {
             making.came_to(payload.size());

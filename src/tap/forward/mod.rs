@@ -1,8 +1,8 @@
 //! The forwarder: everything received goes on to another OTLP endpoint, byte for byte as it came.
 //!
 //! A thread of its own sends; senders and screen never wait for the far side. What finds no room in the queue is counted
-//! as dropped; what the far side says may be sent again is, with growing pauses, or after the time it asks for. Owns:
-//! pauses, when to give up, the counts. Keeps out: transport (`send`), addresses (`target`).
+//! as dropped; what the far side says may be sent again is, with growing pauses, or after the time it asks for. What was
+//! passed on from here before and came back is not sent a second time. Owns: pauses, when to give up, the counts. Keeps out: transport (`send`), addresses (`target`).
 
 mod send;
 pub mod target;
@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use http::HeaderMap;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -21,8 +20,8 @@ use self::send::{Answer, Client};
 use self::target::Target;
 use super::queue::{Entry, Exit, Gauge, Item, queue};
 use super::{Alarm, Tap};
-use crate::source::intake::Signal;
 use crate::source::trust;
+use crate::source::way::Id;
 
 /// What may wait for the far side unless told otherwise, bytes.
 pub const WAITING: usize = 64 << 20;
@@ -54,7 +53,7 @@ pub struct Settings {
     pub files: trust::Files,
 }
 
-/// How forwarding stands. Exports are counted; received = forwarded + waiting + dropped + refused.
+/// How forwarding stands. Exports are counted; received = forwarded + waiting + dropped + refused + came back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Exports that the far side took.
@@ -65,6 +64,8 @@ pub struct Standing {
     pub dropped: u64,
     /// Exports that the far side refused for good.
     pub refused: u64,
+    /// Exports that were passed on from here before and came back: two that forward to each other.
+    pub came_back: u64,
     /// Spans and records that it refused within exports it took.
     pub rejected: u64,
     /// Exports that wait or are under way.
@@ -81,6 +82,7 @@ struct Counts {
     retried: AtomicU64,
     given_up: AtomicU64,
     refused: AtomicU64,
+    came_back: AtomicU64,
     rejected: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
@@ -98,13 +100,28 @@ pub struct Forwarding {
 }
 
 /// The forwarder's place in the line of taps.
-pub struct Forwarder(Entry);
+pub struct Forwarder {
+    entry: Entry,
+    id: Id,
+    counts: Arc<Counts>,
+    alarm: Alarm,
+    name: String,
+}
 
 impl Tap for Forwarder {
-    fn take(&mut self, signal: Signal, bytes: &Bytes, arrived_ns: u64) {
+    fn take(&mut self, item: &Item) {
         // An export of nothing is no news.
-        if !bytes.is_empty() {
-            self.0.put(Item { signal, bytes: bytes.clone(), arrived_ns });
+        if item.bytes.is_empty() {
+            return;
+        }
+        if !item.way.is_over(&self.id) {
+            return self.entry.put(item.clone());
+        }
+        if self.counts.came_back.fetch_add(1, Ordering::Relaxed) == 0 {
+            let Self { alarm, name, .. } = self;
+            alarm(&format!(
+                "what is forwarded to {name} comes back from there; it is passed on once, not round and round"
+            ));
         }
     }
 }
@@ -127,7 +144,15 @@ impl Forwarding {
             let _within = runtime.enter();
             Client::new(&target, settings.headers, settings.gzip, &settings.files)?
         };
-        let line = Line { client, counts: Arc::clone(&counts), alarm, name: target.to_string() };
+        let (id, name) = (Id::new(), target.to_string());
+        let forwarder = Forwarder {
+            entry,
+            id: id.clone(),
+            counts: Arc::clone(&counts),
+            alarm: Arc::clone(&alarm),
+            name: name.clone(),
+        };
+        let line = Line { client, id, counts: Arc::clone(&counts), alarm, name };
         std::thread::Builder::new()
             .name("forwarder".into())
             .spawn(move || {
@@ -136,7 +161,7 @@ impl Forwarding {
                 tell_done(&tell);
             })
             .map_err(|error| format!("cannot start the forwarder's thread: {error}"))?;
-        Ok((Forwarder(entry), Self { target, counts, gauge, done: Mutex::new(done) }))
+        Ok((forwarder, Self { target, counts, gauge, done: Mutex::new(done) }))
     }
 
     /// The endpoint.
@@ -147,12 +172,13 @@ impl Forwarding {
     /// How it stands.
     pub fn standing(&self) -> Standing {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { forwarded, retried, given_up, refused, rejected, trouble } = &*self.counts;
+        let Counts { forwarded, retried, given_up, refused, came_back, rejected, trouble } = &*self.counts;
         Standing {
             forwarded: load(forwarded),
             retried: load(retried),
             dropped: load(given_up) + self.gauge.dropped(),
             refused: load(refused),
+            came_back: load(came_back),
             rejected: load(rejected),
             waiting: self.gauge.waiting(),
             waiting_bytes: self.gauge.waiting_bytes(),
@@ -177,6 +203,7 @@ fn tell_done(tell: &SyncSender<()>) {
 #[derive(Clone)]
 struct Line {
     client: Client,
+    id: Id,
     counts: Arc<Counts>,
     alarm: Alarm,
     name: String,
@@ -212,8 +239,9 @@ impl Line {
     async fn send(&self, item: &Item) {
         let began = Instant::now();
         let mut pause = FIRST_PAUSE;
+        let way = item.way.and(&self.id);
         loop {
-            match self.client.export(item.signal, &item.bytes).await {
+            match self.client.export(item.signal, &item.bytes, &way).await {
                 Answer::Taken(rejected, words) => {
                     add(&self.counts.forwarded, 1);
                     add(&self.counts.rejected, rejected);

@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::response::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pool;
@@ -29,7 +29,7 @@ use crate::source::intake::Signal;
 use crate::source::otlp::Raw;
 use crate::source::otlp::answer::{partial_success, retry_delay, status_message};
 use crate::source::remote::client::{clean, root_cause};
-use crate::source::trust;
+use crate::source::{trust, way};
 
 /// How long one export may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -101,13 +101,15 @@ impl Client {
         Ok(Self { transport, headers, gzip })
     }
 
-    /// Sends one export request.
-    pub async fn export(&self, signal: Signal, bytes: &Bytes) -> Answer {
+    /// Sends one export request that has come this way.
+    pub async fn export(&self, signal: Signal, bytes: &Bytes, way: &str) -> Answer {
+        let mut headers = self.headers.clone();
+        headers.extend(HeaderValue::from_str(way).ok().map(|way| (HeaderName::from_static(way::HEADER), way)));
         let sent = async {
             match &self.transport {
-                Transport::Grpc(channel) => self.grpc(channel.clone(), signal, bytes.clone()).await,
+                Transport::Grpc(channel) => self.grpc(channel.clone(), headers, signal, bytes.clone()).await,
                 Transport::Http { pool, url } => {
-                    self.http(pool, url, signal, bytes).await.unwrap_or_else(|why| Answer::Again(None, why))
+                    self.http(pool, url, headers, signal, bytes).await.unwrap_or_else(|why| Answer::Again(None, why))
                 }
             }
         };
@@ -115,7 +117,7 @@ impl Client {
         tokio::time::timeout(PATIENCE, sent).await.unwrap_or_else(|_| slow())
     }
 
-    async fn grpc(&self, channel: Channel, signal: Signal, bytes: Bytes) -> Answer {
+    async fn grpc(&self, channel: Channel, headers: HeaderMap, signal: Signal, bytes: Bytes) -> Answer {
         let path = PathAndQuery::from_static(match signal {
             Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
             Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
@@ -129,15 +131,22 @@ impl Client {
         if let Err(error) = grpc.ready().await {
             return Answer::Again(None, why(&error));
         }
-        let headers = MetadataMap::from_headers(self.headers.clone());
-        let request = tonic::Request::from_parts(headers, tonic::Extensions::default(), bytes);
+        let request =
+            tonic::Request::from_parts(MetadataMap::from_headers(headers), tonic::Extensions::default(), bytes);
         match grpc.unary(request, path, Raw).await {
             Ok(answer) => taken(answer.get_ref()),
             Err(status) => of_status(&status),
         }
     }
 
-    async fn http(&self, pool: &HttpPool, url: &str, signal: Signal, bytes: &Bytes) -> Result<Answer, String> {
+    async fn http(
+        &self,
+        pool: &HttpPool,
+        url: &str,
+        mut headers: HeaderMap,
+        signal: Signal,
+        bytes: &Bytes,
+    ) -> Result<Answer, String> {
         let path = match signal {
             Signal::Traces => "v1/traces",
             Signal::Logs => "v1/logs",
@@ -146,12 +155,11 @@ impl Client {
         let body = if self.gzip { compressed(bytes) } else { bytes.clone() };
         let mut request =
             Request::post(format!("{url}/{path}")).body(Full::new(body)).map_err(|error| error.to_string())?;
-        let headers = request.headers_mut();
-        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         if self.gzip {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
+        *request.headers_mut() = headers;
         let answer = pool.request(request).await.map_err(|error| why(&error))?;
         let (head, body) = answer.into_parts();
         // What it says beyond the limit, or not at all, changes nothing about what it did.

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::pipeline;
-use crate::source::intake::{Bounds, channel};
+use crate::source::intake::{Bounds, Signal, channel};
 use crate::source::notices::Notices;
 use crate::source::otlp::{Address, Bound, Endpoint};
 use crate::store::{Limits, Store};
@@ -44,8 +46,8 @@ struct Far {
 struct Keep(Arc<Mutex<Vec<(Signal, Bytes)>>>);
 
 impl Tap for Keep {
-    fn take(&mut self, signal: Signal, bytes: &Bytes, _: u64) {
-        self.0.lock().push((signal, bytes.clone()));
+    fn take(&mut self, item: &Item) {
+        self.0.lock().push((item.signal, item.bytes.clone()));
     }
 }
 
@@ -67,10 +69,19 @@ impl Far {
 
     /// Serves until the sender is dropped or told.
     fn serve(&mut self) -> (oneshot::Sender<()>, tokio::task::JoinHandle<std::io::Result<()>>) {
+        self.serve_and_pass_on(None)
+    }
+
+    /// Serves, and hands on what comes.
+    fn serve_and_pass_on(
+        &mut self,
+        onward: Option<Forwarder>,
+    ) -> (oneshot::Sender<()>, tokio::task::JoinHandle<std::io::Result<()>>) {
         let (intake, outlet) = channel(Bounds::default());
         let store = Arc::new(FairMutex::new(Store::new(Limits::default())));
         let keep: Box<dyn Tap> = Box::new(Keep(Arc::clone(&self.got)));
-        pipeline::start_with(outlet, store, Arc::new(|| 7), vec![keep], || {}).unwrap();
+        let onward = onward.map(|onward| Box::new(onward) as Box<dyn Tap>);
+        pipeline::start_with(outlet, store, Arc::new(|| 7), onward.into_iter().chain([keep]).collect(), || {}).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let bound = self.bound.take().unwrap();
         let serving = self.runtime.spawn(bound.serve(intake, Notices::default(), async {
@@ -107,13 +118,13 @@ fn forwarded_equals_received_through_a_restart_of_the_far_side() {
         let (stop, serving) = far.serve();
         let sent: Vec<Bytes> = (0..40).map(span).collect();
         for bytes in &sent[..15] {
-            forwarder.take(Signal::Traces, bytes, 1);
+            forwarder.take(&Item::straight(Signal::Traces, bytes, 1));
         }
         until("the first exports", || forwarding.standing().forwarded == 15);
         drop(stop);
         far.runtime.block_on(serving).unwrap().unwrap();
         for bytes in &sent[15..] {
-            forwarder.take(Signal::Traces, bytes, 1);
+            forwarder.take(&Item::straight(Signal::Traces, bytes, 1));
         }
         until("a try that fails", || forwarding.standing().retried > 0);
         assert!(forwarding.standing().trouble.is_some() && forwarding.standing().waiting == 25);
@@ -138,6 +149,46 @@ fn forwarded_equals_received_through_a_restart_of_the_far_side() {
 }
 
 #[test]
+fn two_that_forward_to_each_other_pass_everything_on_once() {
+    for scheme in ["grpc", "http"] {
+        let mut both = [Far::new(), Far::new()];
+        let address = |far: &Far| {
+            let bound = far.bound.as_ref().unwrap();
+            if scheme == "grpc" { bound.grpc()[0] } else { bound.http()[0] }
+        };
+        let alarms = Arc::new(AtomicU64::new(0));
+        let toward = |far: &Far| {
+            let heard = Arc::clone(&alarms);
+            let alarm: Alarm = Arc::new(move |words: &str| {
+                assert!(words.contains("comes back from there"), "{words}");
+                heard.fetch_add(1, Ordering::SeqCst);
+            });
+            Forwarding::start(settings(&format!("{scheme}://{}", address(far)), false), alarm).unwrap()
+        };
+        // The first forwards to the second, and the second to the first.
+        let ((first_out, first), (second_out, second)) = (toward(&both[1]), toward(&both[0]));
+        let (mut sender, sending) = toward(&both[0]);
+        let stops = [both[0].serve_and_pass_on(Some(first_out)).0, both[1].serve_and_pass_on(Some(second_out)).0];
+        for number in 0..10 {
+            sender.take(&Item::straight(Signal::Traces, &span(number), 1));
+        }
+        until("all of it coming back", || first.standing().came_back == 10);
+        let told = |forwarding: &Forwarding| {
+            let Standing { forwarded, came_back, dropped, refused, .. } = forwarding.standing();
+            (forwarded, came_back, dropped + refused)
+        };
+        // The answers to the last of it may still be on their way.
+        until("all answers", || told(&second) == (10, 0, 0));
+        assert_eq!(told(&first), (10, 10, 0), "{scheme}");
+        assert_eq!(told(&sending), (10, 0, 0), "{scheme}");
+        assert_eq!(alarms.load(Ordering::SeqCst), 1);
+        let got = both.each_ref().map(|far| far.got.lock().len());
+        assert_eq!(got, [20, 10], "{scheme}: each export once, and once more where it came back");
+        drop(stops);
+    }
+}
+
+#[test]
 fn what_finds_no_room_is_counted_and_nobody_waits() {
     // Bound, and never served: connections queue and no answer comes.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -146,10 +197,10 @@ fn what_finds_no_room_is_counted_and_nobody_waits() {
         Forwarding::start(Settings { waiting: 2_000, ..settings(&url, false) }, quiet()).unwrap();
     let began = Instant::now();
     for number in 0..1000 {
-        forwarder.take(Signal::Traces, &span(number), 1);
+        forwarder.take(&Item::straight(Signal::Traces, &span(number), 1));
     }
-    forwarder.take(Signal::Metrics, &Bytes::new(), 1);
-    forwarder.take(Signal::Traces, &Bytes::new(), 1);
+    forwarder.take(&Item::straight(Signal::Metrics, &Bytes::new(), 1));
+    forwarder.take(&Item::straight(Signal::Traces, &Bytes::new(), 1));
     assert!(began.elapsed() < Duration::from_secs(2));
     let standing = forwarding.standing();
     assert!(standing.waiting > 5 && standing.waiting_bytes <= 2_000, "{standing:?}");
@@ -214,16 +265,16 @@ fn answers_mean_what_the_specification_says() {
     assert!(!format!("{all:?}").contains("hush"));
     let (mut forwarder, forwarding) = Forwarding::start(all, alarm).unwrap();
     let began = Instant::now();
-    forwarder.take(Signal::Traces, &span(1), 1);
+    forwarder.take(&Item::straight(Signal::Traces, &span(1), 1));
     until("the first to be taken", || forwarding.standing().forwarded == 1);
     assert!(began.elapsed() >= Duration::from_secs(1), "the far side asked for a second");
     let standing = forwarding.standing();
     assert_eq!((standing.retried, standing.rejected, standing.refused), (2, 2, 0));
     assert!(standing.trouble.unwrap().contains("why"));
-    forwarder.take(Signal::Logs, &span(2), 1);
+    forwarder.take(&Item::straight(Signal::Logs, &span(2), 1));
     until("the second to be refused", || forwarding.standing().refused == 1);
     assert!(alarmed.load(Ordering::Relaxed));
-    forwarder.take(Signal::Logs, &span(3), 1);
+    forwarder.take(&Item::straight(Signal::Logs, &span(3), 1));
     drop(forwarder);
     let standing = forwarding.finish();
     assert_eq!((standing.forwarded, standing.refused, standing.dropped, standing.trouble), (2, 1, 0, None));
@@ -297,14 +348,14 @@ mod generated {
         let (mut forwarder, forwarding) =
             Forwarding::start(Settings { headers, ..settings(&url, false) }, quiet()).unwrap();
         let began = Instant::now();
-        forwarder.take(Signal::Traces, &span(1), 1);
+        forwarder.take(&Item::straight(Signal::Traces, &span(1), 1));
         until("the first to be refused", || forwarding.standing().refused == 1);
         assert!(began.elapsed() >= Duration::from_millis(300), "the far side asked for a while");
         assert!(forwarding.standing().trouble.unwrap().contains("not you"));
-        forwarder.take(Signal::Traces, &span(2), 1);
+        forwarder.take(&Item::straight(Signal::Traces, &span(2), 1));
         until("the second", || forwarding.standing().forwarded == 1);
         assert_eq!((forwarding.standing().rejected, forwarding.standing().retried), (1, 1));
-        forwarder.take(Signal::Traces, &span(3), 1);
+        forwarder.take(&Item::straight(Signal::Traces, &span(3), 1));
         drop(forwarder);
         assert_eq!(forwarding.finish().forwarded, 2);
         let ids: Vec<Vec<u8>> = service

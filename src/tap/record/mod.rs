@@ -14,13 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 
 use self::file::{Form, RecordFile};
 use super::queue::{Entry, Exit, Gauge, Item, queue};
 use super::{Alarm, Tap};
-use crate::source::intake::Signal;
 use crate::source::otlp::json;
 
 /// The key behind each request: when it arrived, nanoseconds since the epoch as text. OTLP's readers must ignore keys they
@@ -88,9 +86,9 @@ pub struct Recording {
 pub struct Recorder(Entry);
 
 impl Tap for Recorder {
-    fn take(&mut self, signal: Signal, bytes: &Bytes, arrived_ns: u64) {
-        if !bytes.is_empty() {
-            self.0.put(Item { signal, bytes: bytes.clone(), arrived_ns });
+    fn take(&mut self, item: &Item) {
+        if !item.bytes.is_empty() {
+            self.0.put(item.clone());
         }
     }
 }

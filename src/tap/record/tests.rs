@@ -3,8 +3,11 @@
 use std::io::Read as _;
 use std::sync::atomic::AtomicUsize;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::demo::{self, Cluster};
+use crate::source::intake::Signal;
 
 const START: u64 = 1_796_000_000_000_000_000;
 
@@ -47,9 +50,9 @@ fn every_request_is_a_line_with_its_time_in_every_form() {
             let (mut recorder, recording) =
                 Recording::start(settings(&path), Arc::new(|words: &str| panic!("{words}"))).unwrap();
             for (signal, bytes, at_ns) in half {
-                recorder.take(*signal, bytes, *at_ns);
+                recorder.take(&Item::straight(*signal, bytes, *at_ns));
             }
-            recorder.take(Signal::Traces, &Bytes::new(), START);
+            recorder.take(&Item::straight(Signal::Traces, &Bytes::new(), START));
             drop(recorder);
             let standing = recording.finish();
             assert_eq!((standing.requests, standing.lost), (half.len() as u64, 0));
@@ -76,7 +79,7 @@ fn a_new_file_is_begun_in_time_and_no_line_is_torn_apart() {
     )
     .unwrap();
     for (signal, bytes, at_ns) in sent() {
-        recorder.take(signal, &bytes, at_ns);
+        recorder.take(&Item::straight(signal, &bytes, at_ns));
     }
     drop(recorder);
     let standing = recording.finish();
@@ -95,7 +98,7 @@ fn a_recording_that_cannot_be_written_ends_with_a_word_and_counts() {
     let said = Arc::new(AtomicUsize::new(0));
     let heard = Arc::clone(&said);
     let (mut recorder, mut recording) = Recording::start(settings(&path), Arc::new(|_: &str| {})).unwrap();
-    recorder.take(Signal::Metrics, &Bytes::from_static(b"x"), START);
+    recorder.take(&Item::straight(Signal::Metrics, &Bytes::from_static(b"x"), START));
     drop(recorder);
     recording.finish();
     // The same again on a file that cannot be written to.
@@ -118,7 +121,7 @@ fn a_recording_that_cannot_be_written_ends_with_a_word_and_counts() {
     let mut recorder = Recorder(entry);
     let sent = sent();
     for (signal, bytes, at_ns) in &sent {
-        recorder.take(*signal, bytes, *at_ns);
+        recorder.take(&Item::straight(*signal, bytes, *at_ns));
     }
     drop(recorder);
     work(writer, exit, &alarm, &tell);
