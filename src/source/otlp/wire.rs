@@ -346,6 +346,9 @@ impl<'a> Spans<'a, '_> {
                 _ => walk.skip(tag)?,
             }
         }
+        // An id that only points somewhere is left out when it is none, as in JSON.
+        link.trace = if link.trace.len() == 16 { link.trace } else { &[] };
+        link.span = if link.span.len() == 8 { link.span } else { &[] };
         link.attrs = self.attrs_since(from);
         self.batch.links.push(link);
         Ok(())

@@ -74,7 +74,7 @@ impl Target {
         if uri.query().is_some() || (protocol == Protocol::Grpc && !path.is_empty()) {
             return Err(format!("{EXPECTED}, found more behind the port"));
         }
-        let path = path.strip_suffix("/v1/traces").unwrap_or(path);
+        let path = path.strip_suffix("/v1/traces").unwrap_or(path).trim_end_matches('/');
         Ok(Self { protocol, is_tls, host: host.to_owned(), port: port.unwrap_or(usual), path: path.to_owned() })
     }
 
@@ -131,6 +131,7 @@ mod tests {
         assert_eq!(read("grpc://collector").as_deref(), Ok("grpc://collector:4317 http://collector:4317"));
         assert_eq!(read("HTTP://10.0.0.1:9/otlp/").as_deref(), Ok("http://10.0.0.1:9/otlp http://10.0.0.1:9/otlp"));
         assert_eq!(read("http://x/v1/traces").as_deref(), Ok("http://x:4318 http://x:4318"));
+        assert_eq!(read("http://x/a//v1/traces").as_deref(), Ok("http://x:4318/a http://x:4318/a"));
         assert_eq!(read("grpc://[::1]:1").as_deref(), Ok("grpc://[::1]:1 http://[::1]:1"));
         assert_eq!(read("grpcs://x").as_deref(), Ok("grpcs://x:4317 https://x:4317"));
         assert_eq!(read("HTTPS://x/otlp").as_deref(), Ok("https://x:4318/otlp https://x:4318/otlp"));
