@@ -122,6 +122,8 @@ pub struct PayloadRecord {
     pub complete: bool,
     /// Why not, as the producer says it.
     pub drop_reason: CompactString,
+    /// Whether only a marker came: the record's text is then what the log said, and no record.
+    pub is_marker: bool,
 }
 
 #[derive(Deserialize)]
@@ -241,6 +243,7 @@ impl Record {
                 RecordBody::Payload(PayloadRecord {
                     complete: payload.payload_complete.unwrap_or(true),
                     drop_reason: payload.payload_drop_reason,
+                    is_marker: false,
                 })
             }
             "tool_start" | "tool_end" | "tool_error" => RecordBody::Tool,
@@ -269,7 +272,11 @@ impl Record {
             time_ms,
             request_id: request_id.into(),
             session_id: CompactString::default(),
-            body: RecordBody::Payload(PayloadRecord { complete: false, drop_reason: drop_reason.into() }),
+            body: RecordBody::Payload(PayloadRecord {
+                complete: false,
+                drop_reason: drop_reason.into(),
+                is_marker: true,
+            }),
             raw,
         }
     }

@@ -42,10 +42,9 @@ pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
 
 /// Prints spans as OTLP JSON lines.
 pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
-    gather(&args.input, |Gathered { store, filter, notes, .. }| Ended {
-        output: Output::Export(Box::new(store), filter),
-        notes,
-        status: 0,
+    gather(&args.input, |Gathered { store, input, filter, mut notes }| {
+        notes.extend(input.problems);
+        Ended { output: Output::Export(Box::new(store), filter), notes, status: 0 }
     })
 }
 
@@ -55,6 +54,14 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
     let mut rules = Rules { only: args.only, skip: args.skip, strict: args.strict, ..Rules::default() };
     if let Some((option, name)) = rules.unnamed() {
         return Err(format!("--{option} {name}: no check or family is called that (`reqtop checks` lists them)"));
+    }
+    if !rules.want_any() {
+        return Err("--only and --skip leave no check to ask".into());
+    }
+    if args.input.filter.is_some() && (args.aiperf.is_some() || args.load.is_some()) {
+        return Err(
+            "--filter: what a load generator saw is compared with all requests, not with some; leave one out".into()
+        );
     }
     for text in &args.expect {
         rules.expectations.push(Expectation::read(text).map_err(|error| format!("--expect {text:?}: {error}"))?);
@@ -90,7 +97,8 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         Ok((list, ledger))
     };
     let mut failed = None;
-    let ended = gather(&args.input, |Gathered { mut store, notes, .. }| {
+    let ended = gather(&args.input, |Gathered { mut store, input, filter, notes }| {
+        rules.filter = filter;
         let (list, ledger) = match load() {
             Ok(load) => load,
             Err(error) => {
@@ -103,7 +111,7 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         }
         (rules.load, rules.ledger) = (list, ledger);
         store.check_all();
-        let report = CheckReport::of(&store, &rules);
+        let report = CheckReport::of(&store, &input, &rules);
         let output = match format {
             cli::CheckFormat::Text => report.to_string(),
             cli::CheckFormat::Json => report.to_json() + "\n",
@@ -148,7 +156,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<En
     };
     let mut store = Store::new(settings::limits(&args.keep));
     let from = settings::store(&args.from, filter.as_ref(), Until::Now, now_ns())?;
-    let (mut input, arrived_ns) = files::into_store(&args.files, &mut store)?;
+    let files::ReadIn { mut input, arrived_ns, unreadable } = files::into_store(&args.files, &mut store)?;
     if let Some(from) = &from {
         stores::into_store(from, &mut store, &mut input)?;
     }
@@ -189,7 +197,15 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<En
         }
     }
     store.finish(end_ns);
-    Ok(print(Gathered { store, input, filter, notes }))
+    let mut ended = print(Gathered { store, input, filter, notes });
+    if unreadable > 0 {
+        let of = args.files.len();
+        ended
+            .notes
+            .push(format!("{unreadable} of {of} files could not be read: what is said is not of all that was named"));
+        ended.status = 2;
+    }
+    Ok(ended)
 }
 
 /// Ends with the time, with the number of ended requests, or with a signal; whichever comes first.
