@@ -251,7 +251,7 @@ impl CheckReport {
         let expectations: Vec<ExpectationRow> =
             rules.expectations.iter().map(|expectation| expect(store, scope.as_ref(), expectation)).collect();
         let incomplete = incomplete(store, input, scope.as_ref());
-        let passed = !(rules.strict && !incomplete.is_empty())
+        let passed = (incomplete.is_empty() || !rules.strict)
             && expectations.iter().all(|row| row.met)
             && checks.iter().all(|check| check.failing == 0)
             && comparison.as_ref().is_none_or(Comparison::agrees)
