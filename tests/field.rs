@@ -576,6 +576,28 @@ fn times_stay_as_received() {
     assert_eq!(report["requests"]["by_mark"]["unlikely time"], 1, "{}", report["requests"]);
 }
 
+/// B33: a time that is not known is no number of years in the statistics.
+#[test]
+fn unknown_starts_are_in_no_statistics() {
+    let attributes = json!([{"key": "request_id", "value": {"stringValue": "r"}}]);
+    let of = |id: &str, parent: &str, name: &str| {
+        span(json!({
+            "spanId": id, "parentSpanId": parent, "name": name, "attributes": attributes,
+            "startTimeUnixNano": "0", "endTimeUnixNano": "1760000000120000000",
+        }))
+    };
+    let sent = [
+        of("00000000000000a1", "", "request.lifecycle"),
+        of("00000000000000a2", "00000000000000a1", "kv_router.schedule"),
+    ];
+    let listening = Listening::report();
+    post_json(listening.http, &wrap(&sent));
+    let report = listening.json();
+    assert_eq!(report["requests"]["total"], 1);
+    let years = report.to_string();
+    assert!(!years.contains("1760000000120000000"), "{years}");
+}
+
 /// Reads what a peer says until it closes.
 fn read_all(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();

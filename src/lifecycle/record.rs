@@ -202,8 +202,9 @@ impl Record {
         };
         let outer: Raw<'_> = serde_json::from_str(&json).map_err(|error| format!("not a trace record: {error}"))?;
         match outer.event {
-            Some(event) => read(event.get()),
-            None => Self::from_raw(outer, &json),
+            // A record may have a field of that name, too.
+            Some(event) if outer.event_type.is_empty() => read(event.get()),
+            _ => Self::from_raw(outer, &json),
         }
     }
 
