@@ -359,6 +359,11 @@ fn a_verdict_says_what_it_was_not_asked_of() {
     assert!(status == Some(1) && said.contains("name=\"input\"><failure"), "{said}");
     let (status, _, told) = run(&["export"], &[&torn]);
     assert!(status == Some(0) && told.contains("torn.jsonl:1"), "{told}");
+    // A load generator that wrote nothing agrees with nothing.
+    let empty = folder.path().join("empty.jsonl");
+    std::fs::write(&empty, "").unwrap();
+    let (status, _, told) = run(&["check", "--aiperf", empty.to_str().unwrap()], &[&torn]);
+    assert!(status == Some(2) && told.contains("nothing to compare"), "{told}");
     let (status, _, told) = run(&["check", "--only", "queue", "--skip", "queue"], &[&torn]);
     assert!(status == Some(2) && told.contains("no check"), "{told}");
 }

@@ -76,6 +76,12 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         if let Some(path) = &args.aiperf {
             let records =
                 aiperf::profile_export(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+            if records.is_empty() {
+                return Err(format!(
+                    "--aiperf {}: no request is in it, so there is nothing to compare",
+                    path.display()
+                ));
+            }
             let manifest = path.with_file_name("phase_manifest.json");
             let phases = match std::fs::read_to_string(&manifest) {
                 Ok(text) => {
@@ -88,6 +94,12 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         let mut ledger = None;
         if let Some(path) = &args.load {
             let parsed = ledger::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+            if parsed.records.is_empty() && !parsed.has_counts() {
+                return Err(format!(
+                    "--load {}: no request and no count is in it, so there is nothing to compare",
+                    path.display()
+                ));
+            }
             if !parsed.records.is_empty() && list.is_none() {
                 list = Some(LoadList { records: parsed.records.clone(), phases: Vec::new() });
             }
@@ -160,7 +172,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<En
     if let Some(from) = &from {
         stores::into_store(from, &mut store, &mut input)?;
     }
-    let mut notes = Vec::new();
+    let (mut notes, mut finished) = (Vec::new(), None);
     // What is read from recordings alone stands as it did when the last of it arrived.
     let mut end_ns = arrived_ns.filter(|_| from.is_none()).unwrap_or_else(now_ns);
     if let Some(bound) = bound {
@@ -184,7 +196,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<En
             .block_on(bound.serve(intake, notices.clone(), until))
             .map_err(|error| format!("the endpoint ended: {error}"))?;
         writer.join().map_err(|_| "the store's thread ended early")?;
-        notes.extend(onward.finish(&mut input));
+        finished = Some(onward.finish(&mut input));
         store = Arc::into_inner(shared).ok_or("the store is still in use")?.into_inner();
         end_ns = now_ns();
         for noted in notices.list() {
@@ -204,6 +216,9 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<En
             .notes
             .push(format!("{unreadable} of {of} files could not be read: what is said is not of all that was named"));
         ended.status = 2;
+    }
+    if let Some(finished) = finished {
+        finished.end(&mut ended);
     }
     Ok(ended)
 }
@@ -235,14 +250,14 @@ async fn listen_until(time: Option<Duration>, requests: Option<u64>, store: Arc<
     }
 }
 
-/// SIGINT or SIGTERM.
+/// SIGINT, SIGTERM or SIGHUP: what was gathered is printed all the same.
 async fn signal() {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
-        return std::future::pending().await;
-    };
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [Ok(mut int), Ok(mut term), Ok(mut hup)] = kinds.map(signal) else { return std::future::pending().await };
     tokio::select! {
         _ = int.recv() => {}
         _ = term.recv() => {}
+        _ = hup.recv() => {}
     }
 }

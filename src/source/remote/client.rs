@@ -63,7 +63,12 @@ impl Base {
         let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
         host_and_port(&authority).map_err(|odd| format!("{odd} in {full:?}"))?;
         if uri.query().is_some() {
-            return Err(format!("{full}: expected the store's own address, without a question mark and what follows"));
+            // What follows may be a secret.
+            return Err(
+                "expected the store's own address, without a question mark and what follows; what it asks for \
+                        to let us in goes into --from-header"
+                    .into(),
+            );
         }
         Ok(Self { scheme, authority, path: uri.path().trim_end_matches('/').to_owned() })
     }
@@ -104,6 +109,18 @@ pub fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     Ok((host, Some(port)))
 }
 
+/// Headers that say how a message is sent, where it goes and what it is: another value would break it.
+const OURS: [HeaderName; 8] = [
+    http::header::CONTENT_LENGTH,
+    http::header::CONTENT_ENCODING,
+    http::header::CONTENT_TYPE,
+    http::header::TRANSFER_ENCODING,
+    http::header::CONNECTION,
+    http::header::UPGRADE,
+    http::header::TE,
+    http::header::HOST,
+];
+
 /// Reads `NAME=VALUE` or `NAME: VALUE` as a header that nothing will ever print.
 ///
 /// # Errors
@@ -111,7 +128,11 @@ pub fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), String> {
 pub fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let at = text.find(['=', ':']).ok_or("expected NAME=VALUE, found neither = nor :")?;
     let (name, value) = (text[..at].trim(), text[at + 1..].trim());
-    let name = name.parse().map_err(|_| format!("expected a header's name before the sign, found {name:?}"))?;
+    let name: HeaderName =
+        name.parse().map_err(|_| format!("expected a header's name before the sign, found {name:?}"))?;
+    if OURS.contains(&name) {
+        return Err(format!("{name} is set by what is sent, and cannot be chosen"));
+    }
     let mut value =
         HeaderValue::from_str(value).map_err(|_| format!("the value for {name} holds what a header cannot"))?;
     value.set_sensitive(true);
@@ -348,6 +369,7 @@ mod tests {
         assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-scope-orgid", "team a"));
         let (_, value) = header("Authorization: Bearer hush=").unwrap();
         assert_eq!((value.to_str().unwrap(), format!("{value:?}").contains("hush")), ("Bearer hush=", false));
+        assert!(header("Content-Length: 5").is_err_and(|error| error.contains("content-length is set by")));
         assert!(header("hush").is_err_and(|error| !error.contains("hush")));
         assert!(header("A=hu\nsh").is_err_and(|error| !error.contains("hu")));
     }
