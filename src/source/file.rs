@@ -5,9 +5,11 @@
 //! Keeps out: OTLP itself (`otlp`), what is done with payloads (the [`Sink`]: the intake of a running dashboard, or a store).
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::intake::{Payload, Receipt, Refusal};
 
@@ -33,6 +35,8 @@ pub enum Input {
     Part {
         /// The file.
         path: PathBuf,
+        /// It, open: another one may have its name by now.
+        file: Held,
         /// Where a line begins.
         from: u64,
         /// Behind a line feed.
@@ -41,6 +45,18 @@ pub enum Input {
     /// Standard input.
     Stdin,
 }
+
+/// A file that is held open; equal to itself alone.
+#[derive(Clone, Debug)]
+pub struct Held(Arc<File>);
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Held {}
 
 impl From<&Path> for Input {
     /// `-` is standard input, as on any command line.
@@ -65,13 +81,15 @@ pub struct Limits {
     pub piece: usize,
     /// Small texts are joined into payloads of about this many bytes of protobuf; 0 leaves each by itself.
     pub joined: usize,
+    /// The most NULs and blanks a file may begin with that does not say how large it is: a device, a pipe, what inflates.
+    pub blank: u64,
 }
 
 impl Default for Limits {
     /// 256 MiB a piece: ten times what the Collector's file exporter writes on one line (field case B67), and little enough to
-    /// hold in memory a few times over.
+    /// hold in memory a few times over. 4 GiB of blanks are read in seconds.
     fn default() -> Self {
-        Self { piece: 256 << 20, joined: 512 << 10 }
+        Self { piece: 256 << 20, joined: 512 << 10, blank: 4 << 30 }
     }
 }
 
@@ -197,9 +215,28 @@ impl Reading<'_> {
         };
         let before = self.progress.bytes;
         let mut stream = Stream::new(reader, read);
-        match sniff::content(stream.peek(sniff::ENOUGH)) {
-            Content::Empty => {}
-            Content::Text => texts.file(&file, &mut stream, self, before)?,
+        // A file that was cut while it was written begins with as many NULs as it had bytes.
+        let most_blank = self.limits.blank.max(open::size(input).unwrap_or(0));
+        let (mut blank, mut line) = (0, 1);
+        let content = loop {
+            let head = stream.peek(sniff::ENOUGH);
+            match sniff::content(head) {
+                Content::Blank(count) if blank <= most_blank => {
+                    line += memchr::memchr_iter(b'\n', &head[..count]).count() as u64;
+                    blank += count as u64;
+                    stream.skip(count);
+                }
+                Content::Blank(_) => {
+                    let reason =
+                        format!("begins with more than {most_blank} bytes of NULs and blanks: not read further");
+                    break Content::Unknown(reason);
+                }
+                content => break content,
+            }
+        };
+        match content {
+            Content::Empty | Content::Blank(_) => {}
+            Content::Text => texts.file(&file, line, &mut stream, self, before)?,
             Content::Frames(prefix) => frames::read(&file, prefix, &mut stream, self, before)?,
             Content::Unknown(reason) => self.unreadable(&file, reason),
         }

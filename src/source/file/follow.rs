@@ -4,44 +4,90 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::Input;
+use super::{Held, Input};
 
 /// Bytes looked at at once while searching backwards for a line feed.
 const CHUNK: u64 = 64 << 10;
+/// Of what was read so many of the last bytes are kept, to tell whether it is still there.
+const END: u64 = 256;
 
 /// A plain file of lines that is followed.
 #[derive(Debug)]
 pub struct Followed {
     path: PathBuf,
+    /// The file as it was found by its name; what it still holds is read before another one of that name.
+    file: Option<File>,
     read: u64,
+    /// The last bytes that were read.
+    end: Vec<u8>,
 }
 
 impl Followed {
     /// Follows a file from its start.
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), read: 0 }
+        Self { path: path.to_owned(), file: None, read: 0, end: Vec::new() }
     }
 
     /// The whole lines that have been written since the last call, as an input to read; `None` while there are none. A
-    /// file that was cut or begun anew is read from its start.
+    /// file that was cut or begun anew, or another one of its name, is read from its start; of one that has lost its name
+    /// first what it still holds.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn news(&mut self) -> io::Result<Option<Input>> {
-        let mut file = File::open(&self.path)?;
+        let now = File::open(&self.path);
+        if let Some(mut file) = self.file.take() {
+            let before = file.metadata()?;
+            let is_same =
+                |now: &File| now.metadata().is_ok_and(|now| (now.dev(), now.ino()) == (before.dev(), before.ino()));
+            if now.as_ref().is_ok_and(is_same) {
+                if before.len() < self.read || self.end != end_of(&mut file, self.read)? {
+                    self.forget();
+                }
+                let to = last_line_end(&mut file, self.read, before.len())?;
+                return self.part(file, to);
+            }
+            // The end of its last line will not come any more.
+            let rest = if before.len() > self.read { self.part(file, before.len())? } else { None };
+            self.file = None;
+            self.forget();
+            if rest.is_some() {
+                return Ok(rest);
+            }
+        }
+        let mut file = now?;
         let size = file.metadata()?.len();
-        if size < self.read {
-            self.read = 0;
-        }
         let to = last_line_end(&mut file, self.read, size)?;
-        if to <= self.read {
-            return Ok(None);
-        }
-        let from = std::mem::replace(&mut self.read, to);
-        Ok(Some(Input::Part { path: self.path.clone(), from, to }))
+        self.part(file, to)
     }
+
+    fn forget(&mut self) {
+        (self.read, self.end) = (0, Vec::new());
+    }
+
+    /// What is in this file from where it was read to here, which is then read.
+    fn part(&mut self, mut file: File, to: u64) -> io::Result<Option<Input>> {
+        let from = self.read;
+        let held = Held(Arc::new(file.try_clone()?));
+        if to > from {
+            (self.read, self.end) = (to, end_of(&mut file, to)?);
+        }
+        self.file = Some(file);
+        Ok((to > from).then(|| Input::Part { path: self.path.clone(), file: held, from, to }))
+    }
+}
+
+/// The last bytes before here.
+fn end_of(file: &mut File, to: u64) -> io::Result<Vec<u8>> {
+    let from = to.saturating_sub(END);
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(to - from).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Behind the last line feed in `from..to`; `from` when there is none.
@@ -64,7 +110,18 @@ fn last_line_end(file: &mut File, from: u64, to: u64) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{remove_file, rename, write};
     use std::io::Write;
+
+    /// What a part holds.
+    fn text(part: Option<Input>) -> Option<String> {
+        let Input::Part { file, from, to, .. } = part? else { panic!("no part") };
+        let mut file = &*file.0;
+        let mut text = String::new();
+        file.seek(SeekFrom::Start(from)).unwrap();
+        file.take(to - from).read_to_string(&mut text).unwrap();
+        Some(text)
+    }
 
     #[test]
     fn only_whole_lines_are_read_and_each_once() {
@@ -72,14 +129,43 @@ mod tests {
         let path = folder.path().join("written.jsonl");
         let mut file = File::create(&path).unwrap();
         let mut followed = Followed::new(&path);
-        let part = |from, to| Some(Input::Part { path: path.clone(), from, to });
-        assert_eq!(followed.news().unwrap(), None);
+        let mut news = || text(followed.news().unwrap());
+        assert_eq!(news(), None);
         file.write_all(b"one\ntwo\nthr").unwrap();
-        assert_eq!(followed.news().unwrap(), part(0, 8));
-        assert_eq!(followed.news().unwrap(), None);
+        assert_eq!(news().unwrap(), "one\ntwo\n");
+        assert_eq!(news(), None);
         file.write_all(b"ee\n").unwrap();
-        assert_eq!(followed.news().unwrap(), part(8, 14));
-        std::fs::write(&path, b"new\n").unwrap();
-        assert_eq!(followed.news().unwrap(), part(0, 4));
+        assert_eq!(news().unwrap(), "three\n");
+        write(&path, b"new\n").unwrap();
+        assert_eq!(news().unwrap(), "new\n");
+        // Begun anew with as much as there was, and with more.
+        write(&path, b"old\n").unwrap();
+        assert_eq!(news().unwrap(), "old\n");
+        write(&path, b"older\nstill\n").unwrap();
+        assert_eq!((news().unwrap(), news()), ("older\nstill\n".into(), None));
+    }
+
+    #[test]
+    fn another_file_of_the_name_is_read_from_its_start_and_the_rest_of_the_first_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let path = at("written.jsonl");
+        write(&path, b"one\n").unwrap();
+        let mut followed = Followed::new(&path);
+        let mut news = || followed.news().map(text);
+        assert_eq!(news().unwrap().unwrap(), "one\n");
+        File::options().append(true).open(&path).unwrap().write_all(b"two\ncut").unwrap();
+        // Its first bytes are what was read before.
+        write(at("next"), b"one\nthree\n").unwrap();
+        rename(&path, at("before")).unwrap();
+        rename(at("next"), &path).unwrap();
+        assert_eq!(news().unwrap().unwrap(), "two\ncut");
+        assert_eq!(news().unwrap().unwrap(), "one\nthree\n");
+        assert_eq!(news().unwrap(), None);
+        // Gone for a while.
+        remove_file(&path).unwrap();
+        assert_eq!(news().unwrap_err().kind(), io::ErrorKind::NotFound);
+        write(&path, b"one\nthree\nfour\n").unwrap();
+        assert_eq!(news().unwrap().unwrap(), "one\nthree\nfour\n");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
@@ -12,6 +12,8 @@ use super::Input;
 
 /// Bytes read from the system at once.
 const CHUNK: usize = 64 << 10;
+/// Bytes that tell the compression.
+const MAGIC: usize = 4;
 
 /// An input that can be read.
 pub(super) struct Opened {
@@ -35,20 +37,30 @@ pub(super) fn open(input: &Input) -> io::Result<Opened> {
     let source: Box<dyn Read> = match input {
         Input::Stdin => Box::new(io::stdin().lock()),
         Input::File(path) => Box::new(File::open(path)?),
-        Input::Part { path, from, to } => {
-            let mut file = File::open(path)?;
+        Input::Part { file, from, to, .. } => {
+            let mut file = file.0.try_clone()?;
             file.seek(SeekFrom::Start(*from))?;
             Box::new(file.take(to.saturating_sub(*from)))
         }
     };
-    let read = Rc::new(Cell::new(0));
-    let mut source = BufReader::with_capacity(CHUNK, Counted { source, read: Rc::clone(&read) });
-    let reader: Box<dyn Read> = match source.fill_buf()? {
-        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(source)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::stream::read::Decoder::with_buffer(source)?),
+    let read = Rc::default();
+    Ok(Opened { reader: inflated(source, Rc::clone(&read))?, read })
+}
+
+/// What a source holds, inflated as its first bytes ask for; what is read of it is counted.
+pub(super) fn inflated(source: Box<dyn Read>, read: Rc<Cell<u64>>) -> io::Result<Box<dyn Read>> {
+    let mut source = Counted { source, read };
+    // All of them, however few a pipe gives at once.
+    let mut magic = Vec::with_capacity(MAGIC);
+    source.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
+    let is_gzip = magic.starts_with(&[0x1f, 0x8b]);
+    let is_zstd = magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    let source = BufReader::with_capacity(CHUNK, io::Cursor::new(magic).chain(source));
+    Ok(match (is_gzip, is_zstd) {
+        (true, _) => Box::new(MultiGzDecoder::new(source)),
+        (_, true) => Box::new(zstd::stream::read::Decoder::with_buffer(source)?),
         _ => Box::new(source),
-    };
-    Ok(Opened { reader, read })
+    })
 }
 
 /// Counts what is read.

@@ -369,3 +369,66 @@ fn the_sink_may_end_it() {
     let summary = read(&[capture("dev-sim.traces.pb.gz"), capture("dev-sim.logs.pb.gz")], Limits::default(), &mut desk);
     assert!(summary.stopped && desk.spans.len() < 1167 && desk.payloads == 1);
 }
+
+#[test]
+fn what_is_behind_any_number_of_blanks_is_read() {
+    let long = |blank: &str, count: usize| format!("{}{}\nbad\n", blank.repeat(count), line(1));
+    for (text, bad_line) in [
+        (long("\0", 1 << 20), 2),
+        (long(" ", 300_000), 2),
+        (long("\n", 7), 9),
+        (long("\n", 300_000), 300_002),
+        (long("\0\n", 10), 12),
+    ] {
+        let (desk, summary) = read_one(&text);
+        assert_eq!((desk.spans.len(), summary.pieces, summary.bad), (1, 2, 1), "{:?}", desk.problems);
+        assert_eq!(desk.problems[0].place, Place::Line(bad_line));
+    }
+    let files = Files::new();
+    let Input::File(path) = files.with("cut", long("\0", 1 << 20)) else { panic!() };
+    let size = fs::metadata(&path).unwrap().len();
+    let mut followed = follow::Followed::new(&path);
+    let (desk, _) = read_all(&[followed.news().unwrap().unwrap()]);
+    assert_eq!((desk.spans.len(), desk.progress.last().unwrap().bytes), (1, size));
+}
+
+#[test]
+fn blanks_without_end_are_told() {
+    let limits = Limits { blank: 1 << 20, ..Limits::default() };
+    let mut desk = Desk::default();
+    let summary = read(&[Input::File("/dev/zero".into())], limits, &mut desk);
+    assert_eq!((summary.unreadable, summary.bad), (1, 0));
+    assert_eq!(
+        desk.problems[0].to_string(),
+        "/dev/zero: begins with more than 1048576 bytes of NULs and blanks: not read further"
+    );
+    // A file knows its size.
+    let files = Files::new();
+    let mut desk = Desk::default();
+    let summary = read(&[files.with("cut", "\0".repeat(3 << 20) + &line(1))], limits, &mut desk);
+    assert_eq!((desk.spans.len(), summary.unreadable), (1, 0));
+}
+
+#[test]
+fn a_pipe_may_give_a_byte_at_a_time() {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(line(1).as_bytes()).unwrap();
+    for bytes in [gzip.finish().unwrap(), zstd::encode_all(line(1).as_bytes(), 1).unwrap(), line(1).into_bytes()] {
+        let mut read = Vec::new();
+        open::inflated(Box::new(Dribble(bytes.into_iter())), std::rc::Rc::default())
+            .and_then(|mut reader| reader.read_to_end(&mut read))
+            .unwrap();
+        assert_eq!(String::from_utf8(read).unwrap(), line(1));
+    }
+}
+
+/// Gives a byte at a time.
+struct Dribble(std::vec::IntoIter<u8>);
+
+impl Read for Dribble {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let byte = self.0.next();
+        buffer.iter_mut().zip(byte).for_each(|(to, byte)| *to = byte);
+        Ok(usize::from(byte.is_some()))
+    }
+}

@@ -103,9 +103,11 @@ struct Document {
 }
 
 impl Texts {
+    /// Takes the texts of a file, of which this is the next line.
     pub fn file(
         &mut self,
         file: &str,
+        first: u64,
         stream: &mut Stream,
         reading: &mut Reading<'_>,
         before: u64,
@@ -113,7 +115,7 @@ impl Texts {
         let limit = reading.limits.piece;
         let mut document = None;
         let mut is_first = true;
-        for line in 1.. {
+        for line in first.. {
             let (bytes, whole) = match stream.line(limit) {
                 Piece::End => break,
                 Piece::TooLong => {
