@@ -83,11 +83,11 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
                 ));
             }
             let manifest = path.with_file_name("phase_manifest.json");
-            let phases = match std::fs::read_to_string(&manifest) {
-                Ok(text) => {
-                    aiperf::phase_manifest(&text).map_err(|error| format!("{}: {error}", manifest.display()))?
-                }
-                Err(_) => Vec::new(),
+            // It lies there only when phases were told apart.
+            let phases = match manifest.exists() {
+                true => aiperf::phase_manifest(&read(&manifest)?)
+                    .map_err(|error| format!("{}: {error}", manifest.display()))?,
+                false => Vec::new(),
             };
             list = Some(LoadList { records, phases });
         }
