@@ -16,6 +16,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
 
 use super::{Kind, Limits};
 use crate::lifecycle::text;
@@ -212,6 +213,11 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The JSON object that it is; `None` for anything else. A list would pass for an object without fields.
+    pub fn object<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
+        self.body.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(&self.body).ok()).flatten()
+    }
+
     /// What came, for [`Failure::WrongApi`].
     pub fn told(&self, path: &str) -> String {
         let kind = if self.content_type.is_empty() { "without a content type" } else { &self.content_type };
