@@ -375,7 +375,7 @@ fn failures_say_what_to_do() {
         "/api/v3/services" => json(r#"{"services":["dynamo-frontend"]}"#),
         _ => json(r#"{"operations":[{"name":"http-request"}]}"#),
     });
-    assert!(failed(&declining, Kind::Jaeger).contains("bad\u{fffd} query"));
+    assert!(failed(&declining, Kind::Jaeger).contains("declined: 400 Bad Request"));
     let moved = Fake::new(|_, _| (302, "text/html", Vec::new()));
     assert!(failed(&moved, Kind::Jaeger).contains("not followed"));
     let bad = Fake::new(|_, _| (400, "text/plain", b"invalid TraceQL query: parse error\n\x1b[2J".to_vec()));
