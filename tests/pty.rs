@@ -192,7 +192,10 @@ fn the_mouse_is_asked_for_and_given_back_and_the_settings_file_is_read() {
 
 #[test]
 fn a_signal_ends_it_with_its_number() {
-    for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
+    let signals = [("TERM", 143), ("INT", 130), ("HUP", 129), ("QUIT", 131), ("USR1", 138), ("USR2", 140)];
+    for (signal, status) in
+        signals.into_iter().filter(|(name, _)| cfg!(target_os = "linux") || !name.starts_with("USR"))
+    {
         let mut terminal = Terminal::start(&ANY, &[]);
         terminal.addresses();
         let pid = terminal.child.process_id().unwrap().to_string();
@@ -200,6 +203,22 @@ fn a_signal_ends_it_with_its_number() {
         assert_eq!(terminal.end(), status, "SIG{signal}");
         terminal.wait_for_bytes("\u{1b}[?1049l");
     }
+}
+
+/// Any program may set any size; the emulator of the test keeps its own.
+#[test]
+fn the_largest_terminal_there_can_be_is_drawn_in_part() {
+    let mut terminal = Terminal::start(&ANY, &[]);
+    terminal.addresses();
+    let size = |rows, cols| portable_pty::PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
+    let bell = |terminal: &mut Terminal, size| terminal.master.as_ref().unwrap().resize(size).unwrap();
+    bell(&mut terminal, size(u16::MAX, u16::MAX));
+    terminal.wait_for_bytes("\u{1b}[500;");
+    bell(&mut terminal, size(30, 140));
+    terminal.type_keys("\u{c}?");
+    terminal.wait_for("freeze what is shown");
+    terminal.type_keys("q");
+    assert_eq!(terminal.end(), 0);
 }
 
 /// A paste by a terminal that does not say that it is one, of more than any buffer on the way holds.

@@ -66,6 +66,15 @@ pub struct Query {
     root: Option<Node>,
 }
 
+/// What a filter compares a request with at most, in comparisons with a value.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Cost {
+    /// Of what its facts say.
+    pub facts: usize,
+    /// Of what each of its spans says; a free text is one.
+    pub spans: usize,
+}
+
 /// Why a text is no filter. Whoever asked keeps the last filter that was one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -118,6 +127,25 @@ impl Query {
     /// Whether answering may need a request's spans or checks; otherwise its facts are enough.
     pub fn needs_spans(&self) -> bool {
         self.root.as_ref().is_some_and(|root| root.lazy)
+    }
+
+    /// What asking a request costs.
+    pub fn cost(&self) -> Cost {
+        let mut cost = Cost::default();
+        self.root.iter().for_each(|root| root.add_to(&mut cost));
+        cost
+    }
+}
+
+impl Node {
+    fn add_to(&self, cost: &mut Cost) {
+        match &self.expr {
+            Expr::Term(term) if self.lazy => cost.spans += term.values.len().max(1),
+            Expr::Term(term) => cost.facts += term.values.len().max(1),
+            Expr::Text(_) => cost.spans += 1,
+            Expr::Not(inner) | Expr::Leg(inner) => inner.add_to(cost),
+            Expr::And(nodes) | Expr::Or(nodes) => nodes.iter().for_each(|node| node.add_to(cost)),
+        }
     }
 }
 

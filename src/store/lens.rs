@@ -4,27 +4,17 @@
 //! for the whole store; [`Lens::is_whole`] says when nothing is left to ask. Owns: which requests are in the set. Keeps
 //! out: what the filter means (`query`), what is counted (`rollup`).
 
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::asking::{Asked, Asking, Slice};
 use super::rollup::Rollup;
 use super::traces::Traces;
 use super::{Map, Past, Request, Store, Tables, read};
-use crate::checks::{self, Answers};
 use crate::heap;
 use crate::lifecycle::facts::Facts;
-use crate::lifecycle::request::{RequestKey, RequestView};
-use crate::query::{self, Lazy, Query};
-
-/// How many requests are asked at one refresh when their facts are enough.
-const SLICE: usize = 4_000;
-
-/// What taking a request in costs, as a number of requests that are only asked.
-const JOINING: usize = 10;
-
-/// How many are asked when their spans must be read.
-const SLICE_WITH_SPANS: usize = 2_000;
+use crate::lifecycle::request::RequestKey;
+use crate::query::Query;
 
 /// How many requests may differ when a held lens is moved: taking one out and in again costs up to a hundred microseconds
 /// among a hundred thousand, and a key is to be answered within 300 ms.
@@ -100,28 +90,6 @@ impl Held {
     /// Facts that are not those of now.
     fn other(&self, key: RequestKey) -> Option<&Facts> {
         self.past.changed(key).or_else(|| self.also.get(&key))
-    }
-}
-
-/// A request as filters ask it: its spans when they are wanted, and what the checks say of it.
-struct Asking<'a, F> {
-    make: F,
-    view: OnceCell<Option<RequestView<'a>>>,
-    answers: Option<&'a Answers>,
-}
-
-impl<'a, F: Fn() -> Option<RequestView<'a>>> Lazy for Asking<'a, F> {
-    fn view(&self) -> Option<&RequestView<'_>> {
-        self.view.get_or_init(&self.make).as_ref()
-    }
-
-    fn any_check(&self, wanted: &mut dyn FnMut(&str, query::Answer) -> bool) -> bool {
-        let said = |answer| match answer {
-            checks::Answer::Holds => query::Answer::Holds,
-            checks::Answer::Violated => query::Answer::Violated,
-            checks::Answer::Unknown(_) => query::Answer::Unknown,
-        };
-        self.answers.is_some_and(|answers| answers.iter().any(|(check, answer)| wanted(check.check().id, said(answer))))
     }
 }
 
@@ -208,7 +176,7 @@ impl Lens {
             return;
         }
         match was.filter(|_| self.members.contains(&key)) {
-            Some(was) if self.means(key, tables, traces, request) => {
+            Some(was) if self.means(key, tables, traces, request).is_meant => {
                 self.rollup.change(was, &request.facts);
                 self.passing.forget(key);
                 if self.window_ns.is_some() {
@@ -244,24 +212,29 @@ impl Lens {
     }
 
     /// Whether window and filter mean a request.
-    fn means(&self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> bool {
-        let Some(facts) = facts_of(&self.held, key, request) else { return false };
+    fn means(&self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> Asked {
+        let Some(facts) = facts_of(&self.held, key, request) else { return Asked::default() };
+        if !is_within(facts, self.window_ns, self.until_ns) {
+            return Asked::default();
+        }
         let until_ns = self.held.as_ref().map_or(u64::MAX, |held| held.past.until_ns());
         let make = || Some(read::view(tables, traces, key, request, facts, usize::MAX, until_ns));
-        let view = Asking { make, view: OnceCell::new(), answers: request.asked.answers.as_ref() };
-        is_within(facts, self.window_ns, self.until_ns) && self.query.matches(facts, &view)
+        let asking = Asking::new(make, request.asked.answers.as_ref());
+        let is_meant = self.query.matches(facts, &asking);
+        Asked { is_meant, looks: asking.looks(&self.query) }
     }
 
-    /// Takes a request in if it is meant and not in already; says whether it did.
-    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> bool {
-        let is_in = self.means(key, tables, traces, request) && self.members.insert(key);
-        if let Some(facts) = facts_of(&self.held, key, request).filter(|_| is_in) {
+    /// Takes a request in if it is meant and not in already; says what came of it.
+    fn ask(&mut self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> Asked {
+        let asked = self.means(key, tables, traces, request);
+        let joins = asked.is_meant && self.members.insert(key);
+        if let Some(facts) = facts_of(&self.held, key, request).filter(|_| joins) {
             self.rollup.add(facts);
             if self.window_ns.is_some() {
                 self.passing.note(key, facts);
             }
         }
-        is_in
+        asked
     }
 }
 
@@ -279,9 +252,7 @@ impl Store {
     /// Whether a filter means this request; it may ask for spans, records and checks.
     pub fn matches(&self, query: &Query, key: RequestKey) -> bool {
         let Some(request) = self.resolve(key).and_then(|key| self.requests.get(&key)) else { return false };
-        let view =
-            Asking { make: || self.request(key), view: OnceCell::new(), answers: request.asked.answers.as_ref() };
-        query.matches(&request.facts, &view)
+        query.matches(&request.facts, &Asking::new(|| self.request(key), request.asked.answers.as_ref()))
     }
 
     /// The lens.
@@ -356,14 +327,18 @@ impl Store {
                 }
             }
         }
+        let mut slice = Slice::of(&lens.query);
         for (key, is_in) in turned {
+            if slice.is_long() {
+                return self.ask_anew();
+            }
             let Some(request) = requests.get(&key) else { continue };
             if let Some(before) = seen_before(was, key, request) {
                 // Borrowed from what was held, or from the request: not from the lens.
                 lens.drop_member(key, before);
             }
             if is_in {
-                _ = lens.ask(key, tables, traces, request);
+                slice.pay(lens.ask(key, tables, traces, request));
             }
         }
     }
@@ -393,18 +368,17 @@ impl Store {
             }
         }
         let Some(from) = lens.asked_from else { return };
-        let mut left = if lens.query.needs_spans() { SLICE_WITH_SPANS } else { SLICE };
+        let mut slice = Slice::of(&lens.query);
         lens.asked_from = None;
         for (key, request) in requests.range(..from).rev() {
-            if left == 0 {
+            if slice.is_spent() {
                 break;
             }
-            let joined = request.counted && lens.ask(*key, tables, traces, request);
-            left = left.saturating_sub(if joined { JOINING } else { 1 });
+            slice.pay(if request.counted { lens.ask(*key, tables, traces, request) } else { Asked::default() });
             lens.asked_from = Some(*key);
         }
         // Asked to the end: nothing older is left.
-        if left > 0 {
+        if !slice.is_spent() {
             lens.asked_from = None;
         }
         *version += 1;

@@ -5,6 +5,7 @@
 //! requests are one (`join`), their facts (`settle`), and what must go (`evict`). Owns: everything kept, and the
 //! account of its bytes. Keeps out: sources, clocks (time is an argument), screens.
 
+mod asking;
 mod attrs;
 mod check;
 mod evict;

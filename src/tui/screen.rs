@@ -10,6 +10,10 @@ use ratatui::layout::{Position, Rect};
 
 use super::widgets::text::width;
 
+/// The largest area that is drawn, columns and rows; the rest of a larger terminal stays blank. No display shows as much,
+/// but any program may give a terminal any size, and 65,535 by 65,535 cells are no memory's.
+const LARGEST: (u16, u16) = (1000, 500);
+
 /// A screen on a backend.
 pub struct Screen<B> {
     backend: B,
@@ -33,13 +37,13 @@ where
         self.forgotten = true;
     }
 
-    /// Takes on the terminal's size; gives it.
+    /// Takes on the terminal's size; gives the area that is drawn.
     ///
     /// # Errors
     /// The terminal is gone.
     pub fn resize(&mut self) -> io::Result<Rect> {
         let size = self.backend.size().map_err(io::Error::other)?;
-        let area = Rect::new(0, 0, size.width, size.height);
+        let area = Rect::new(0, 0, size.width.min(LARGEST.0), size.height.min(LARGEST.1));
         if self.next.area != area {
             self.next = Buffer::empty(area);
             self.forgotten = true;

@@ -1,22 +1,25 @@
-//! Signals as events: INT, TERM and HUP end the program with 128 plus their number, TSTP stops it, CONT makes it draw
-//! anew. A second signal to end does so at once, and so does time (field case B64).
+//! Signals as events: those that would end the program anyway (INT, TERM, HUP, QUIT, USR1, USR2) end it with 128 plus their
+//! number and the terminal given back, TSTP stops it, CONT makes it draw anew. A second signal to end does so at once, and so does time (field case B64).
 
 use std::io;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use super::app::Event;
 use super::terminal;
+
+/// What is heard.
+const HEARD: [i32; 8] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT];
 
 /// Starts the thread that hears signals; it ends when nobody listens any more and a signal comes.
 ///
 /// # Errors
 /// The system refused the handlers.
 pub fn listen(events: Sender<Event>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT])?;
+    let mut signals = Signals::new(HEARD)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut ending = false;
         for signal in signals.forever() {

@@ -173,3 +173,22 @@ fn a_real_capture_reads_right_on_screen() {
     let frozen = press(&mut app, &[KeyCode::Esc, KeyCode::Char('p')]);
     assert!(frozen.contains("PAUSED") && frozen.contains("6 of 80"), "{frozen}");
 }
+
+/// More is pasted than a filter may be: what fits is kept, and the rest is told where there is always room for it.
+#[test]
+fn a_line_that_is_full_says_so() {
+    let desk = desk(cluster());
+    let mut journey = Journey::new(&desk, (120, 30));
+    for (open, close) in [("/", "Esc"), (":", "Esc")] {
+        journey.keys(open);
+        journey.app.press(&Event::Paste("x".repeat(80_000)), &mut journey.hands);
+        let screen = journey.screen();
+        assert!(screen.contains("characters left out: 75,904"), "{screen}");
+        journey.text("y");
+        let screen = journey.screen();
+        assert!(screen.contains("xxx") && screen.contains("left out: 1"), "{screen}");
+        let screen = journey.keys("Backspace");
+        assert!(!screen.contains("left out"), "{screen}");
+        journey.keys(close);
+    }
+}

@@ -3,9 +3,8 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use tui_input::Input;
 
-use super::line::{self, Edit};
+use super::line::{Edit, Line};
 use super::{Command, Env, Layer, Scene, clear, moved};
 use crate::tui::action::{Action, Place};
 use crate::tui::theme::{Role, Theme};
@@ -16,7 +15,7 @@ use crate::view::filter::{Completion, complete, settled};
 /// The filter line.
 pub struct FilterLine {
     before: String,
-    input: Input,
+    line: Line,
     offers: Vec<Completion>,
     cursor: usize,
 }
@@ -29,17 +28,17 @@ impl FilterLine {
     /// A line that starts with the filter in force.
     pub fn new(text: &str) -> Self {
         let text = if text.is_empty() || text.ends_with(' ') { text.to_owned() } else { format!("{text} ") };
-        Self { before: text.trim_end().to_owned(), input: Input::new(text), offers: Vec::new(), cursor: 0 }
+        Self { before: text.trim_end().to_owned(), line: Line::new(text), offers: Vec::new(), cursor: 0 }
     }
 
     fn changed(&mut self, scene: &Scene<'_>) -> Vec<Command> {
         self.cursor = 0;
         self.offer(scene);
-        vec![Command::Filter(settled(self.input.value()).to_owned())]
+        vec![Command::Filter(settled(self.line.value()).to_owned())]
     }
 
     fn offer(&mut self, scene: &Scene<'_>) {
-        self.offers = complete(self.input.value(), line::byte_cursor(&self.input), scene.data, OFFERS);
+        self.offers = complete(self.line.value(), self.line.cursor(), scene.data, OFFERS);
         self.cursor = self.cursor.min(self.offers.len().saturating_sub(1));
     }
 }
@@ -57,22 +56,19 @@ impl Layer for FilterLine {
         match action {
             // What is wrong stands in the line; it is not kept until it is mended.
             Action::Accept if scene.env.unread.is_some() => {}
-            Action::Accept => return vec![Command::Filter(self.input.value().trim_end().to_owned()), Command::Pop],
+            Action::Accept => return vec![Command::Filter(self.line.value().trim_end().to_owned()), Command::Pop],
             Action::Back => return vec![Command::Filter(self.before.clone()), Command::Pop],
             Action::Complete => {
                 if let Some(offer) = self.offers.get(self.cursor) {
-                    let mut text = self.input.value().to_owned();
+                    let length = self.line.value().len();
                     let closed = !offer.text.ends_with([':', '=', '<', '>']);
-                    let end = offer.replace.end.min(text.len());
-                    let insert = format!("{}{}", offer.text, if closed && end == text.len() { " " } else { "" });
-                    let at = offer.replace.start + insert.len();
-                    text.replace_range(offer.replace.start.min(end)..end, &insert);
-                    let cursor = text[..at.min(text.len())].chars().count();
-                    self.input = Input::new(text).with_cursor(cursor);
+                    let end = offer.replace.end.min(length);
+                    let insert = format!("{}{}", offer.text, if closed && end == length { " " } else { "" });
+                    self.line.replace(offer.replace.start.min(end)..end, &insert);
                     return self.changed(scene);
                 }
             }
-            _ => match line::edit(&mut self.input, action) {
+            _ => match self.line.edit(action) {
                 Edit::Changed => return self.changed(scene),
                 Edit::Moved => {}
                 Edit::None => {
@@ -86,8 +82,7 @@ impl Layer for FilterLine {
     }
 
     fn typed(&mut self, text: &str, scene: &Scene<'_>) -> Vec<Command> {
-        line::insert(&mut self.input, text);
-        self.changed(scene)
+        if self.line.insert(text) { self.changed(scene) } else { Vec::new() }
     }
 
     fn refresh(&mut self, scene: &Scene<'_>) {
@@ -99,22 +94,9 @@ impl Layer for FilterLine {
         let at = At::row(area, last);
         clear(buf, Rect { y: area.y + last, height: 1, ..area });
         let at = at.after(put(buf, at, PROMPT, theme.tone(Tone::Dim)));
-        let value = self.input.value();
-        let (before, after) = value.split_at(line::byte_cursor(&self.input));
-        // A text longer than the line shows its end.
-        let room = at.width.saturating_sub(2);
-        let mut from = 0;
-        while width(&before[from..]) > room {
-            from += before[from..].chars().next().map_or(1, char::len_utf8);
-        }
-        let style = theme.tone(Tone::Strong);
-        let rest = at.after(put(buf, at, &before[from..], style));
-        put(buf, rest, if after.is_empty() { " " } else { after }, style);
-        paint(buf, At { width: rest.width.min(1), ..rest }, theme.role(Role::Cursor));
-        let free = rest.after(width(after) + 2);
-        if let Some((_, problem)) = &env.unread {
-            put(buf, free, &problem.message, theme.tone(Tone::Bad));
-        }
+        let note = self.line.note();
+        let problem = env.unread.as_ref().map(|(_, problem)| problem.message.as_str());
+        self.line.draw(buf, at, note.as_deref().or(problem), theme);
         let rows = (self.offers.len() as u16).min(last);
         let labels = self.offers.iter().map(|offer| width(&offer.text)).max().unwrap_or(0) + 2;
         let hints = self.offers.iter().map(|offer| width(offer.doc)).max().unwrap_or(0);

@@ -2,9 +2,8 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use tui_input::Input;
 
-use super::line::{self, Edit};
+use super::line::{Edit, Line};
 use super::{Command, Env, Layer, Scene, clear, in_list, moved, scrolled};
 use crate::tui::action::{Action, Place, Row, rows};
 use crate::tui::mouse::Pointer;
@@ -17,7 +16,7 @@ use crate::view::Tone;
 pub struct Palette {
     /// Where its actions work.
     below: Place,
-    input: Input,
+    line: Line,
     found: Vec<&'static Row>,
     cursor: usize,
     top: usize,
@@ -60,13 +59,13 @@ fn rank(row: &Row, wanted: &str) -> Option<usize> {
 impl Palette {
     /// A palette over a screen.
     pub fn new(below: Place) -> Self {
-        let mut palette = Self { below, input: Input::default(), found: Vec::new(), cursor: 0, top: 0 };
+        let mut palette = Self { below, line: Line::default(), found: Vec::new(), cursor: 0, top: 0 };
         palette.find();
         palette
     }
 
     fn find(&mut self) {
-        let wanted = self.input.value().to_lowercase();
+        let wanted = self.line.value().to_lowercase();
         let works = rows(self.below).filter(|row| row.action != Action::Palette);
         let mut found: Vec<_> = works.filter_map(|row| Some((rank(row, &wanted)?, row))).collect();
         found.sort_by_key(|(rank, _)| *rank);
@@ -97,15 +96,16 @@ impl Layer for Palette {
             && !matches!(action, Action::Top | Action::Bottom)
         {
             self.cursor = cursor;
-        } else if line::edit(&mut self.input, action) == Edit::Changed {
+        } else if self.line.edit(action) == Edit::Changed {
             self.find();
         }
         Vec::new()
     }
 
     fn typed(&mut self, text: &str, _: &Scene<'_>) -> Vec<Command> {
-        line::insert(&mut self.input, text);
-        self.find();
+        if self.line.insert(text) {
+            self.find();
+        }
         Vec::new()
     }
 
@@ -134,12 +134,7 @@ impl Layer for Palette {
         let inside = frame(buf, area, "Do", &hints, true, theme);
         let at = At::row(inside, 0);
         let at = at.after(put(buf, at, "▸ ", theme.tone(Tone::Accent)));
-        let value = self.input.value();
-        let (before, after) = value.split_at(line::byte_cursor(&self.input));
-        let style = theme.tone(Tone::Strong);
-        let rest = at.after(put(buf, at, before, style));
-        put(buf, rest, if after.is_empty() { " " } else { after }, style);
-        paint(buf, At { width: rest.width.min(1), ..rest }, theme.role(Role::Cursor));
+        self.line.draw(buf, at, self.line.note().as_deref(), theme);
         let listed = inside.height.saturating_sub(1).min(page(whole));
         if self.found.is_empty() && listed > 0 {
             put(buf, At::row(inside, 1), "nothing of that name works here", theme.tone(Tone::Dim));
@@ -166,7 +161,7 @@ mod tests {
 
     fn first(wanted: &str) -> Option<&'static str> {
         let mut palette = Palette::new(Place::Live);
-        line::insert(&mut palette.input, wanted);
+        palette.line.insert(wanted);
         palette.find();
         palette.found.first().map(|row| row.id)
     }
