@@ -328,6 +328,65 @@ fn files_of_which_nothing_could_be_read_are_an_error_of_every_command() {
     }
 }
 
+/// A green verdict on a part of what was named would be a lie in CI.
+#[test]
+fn a_verdict_says_what_it_was_not_asked_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let torn = folder.path().join("torn.jsonl");
+    std::fs::write(&torn, format!("{{oops\n{}\n", wrap(&[span(json!({}))]))).unwrap();
+    let missing = folder.path().join("missing.jsonl");
+    let run = |arguments: &[&str], files: &[&std::path::Path]| {
+        let output = common::binary().args(arguments).args(files).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    for command in ["report", "check", "export"] {
+        let (status, _, told) = run(&[command], &[&torn, &missing]);
+        assert_eq!(status, Some(2), "{command}");
+        assert!(told.contains("1 of 2 files could not be read"), "{command}: {told}");
+    }
+    let (status, said, _) = run(&["check"], &[&torn]);
+    assert!(status == Some(0) && said.contains("! not asked: ") && said.contains("torn.jsonl:1"), "{said}");
+    let (_, said, _) = run(&["check", "--json"], &[&torn]);
+    let said: Json = serde_json::from_str(&said).unwrap();
+    assert!(said["incomplete"][0].as_str().unwrap().contains("torn.jsonl:1"), "{said}");
+    for (form, word) in [("junit", "<skipped message="), ("github", "::warning title=input::")] {
+        let (_, said, _) = run(&["check", "--format", form], &[&torn]);
+        let line = said.lines().find(|line| line.contains("torn.jsonl:1"));
+        assert!(line.is_some_and(|line| line.contains(word)), "{form}: {said}");
+    }
+    let (status, said, _) = run(&["check", "--strict", "--format", "junit"], &[&torn]);
+    assert!(status == Some(1) && said.contains("name=\"input\"><failure"), "{said}");
+    let (status, _, told) = run(&["export"], &[&torn]);
+    assert!(status == Some(0) && told.contains("torn.jsonl:1"), "{told}");
+    // A load generator that wrote nothing agrees with nothing.
+    let empty = folder.path().join("empty.jsonl");
+    std::fs::write(&empty, "").unwrap();
+    let (status, _, told) = run(&["check", "--aiperf", empty.to_str().unwrap()], &[&torn]);
+    assert!(status == Some(2) && told.contains("nothing to compare"), "{told}");
+    let (status, _, told) = run(&["check", "--only", "queue", "--skip", "queue"], &[&torn]);
+    assert!(status == Some(2) && told.contains("no check"), "{told}");
+}
+
+#[test]
+fn a_filter_of_check_is_asked() {
+    let file = common::fixture("queue.traces.jsonl.gz");
+    let counted = |filter: &[&str]| {
+        let output = common::binary().args(["check", "--json"]).args(filter).arg(&file).output().unwrap();
+        let report: Json = serde_json::from_slice(&output.stdout).unwrap();
+        for check in report["checks"].as_array().unwrap() {
+            let of = |field: &str| check[field].as_u64().unwrap();
+            assert_eq!(of("holds") + of("violated") + of("unknown"), report["requests"].as_u64().unwrap(), "{check}");
+        }
+        let none = report["incomplete"].to_string().contains("matches none of 24 requests");
+        assert_eq!(none, report["requests"] == 0);
+        (report["requests"].as_u64().unwrap(), report["expectations"][0]["found"].as_u64())
+    };
+    assert_eq!(counted(&[]), (24, None));
+    assert_eq!(counted(&["--filter", "outcome:success", "--expect", ">=6"]), (6, Some(6)));
+    assert_eq!(counted(&["--filter", "outcome:failed", "--expect", "outcome:success<=0"]), (0, Some(0)));
+}
+
 /// B15, B16, B17
 #[test]
 fn types_methods_and_paths_are_answered_by_their_rules() {
@@ -520,6 +579,28 @@ fn times_stay_as_received() {
     let report = listening.json();
     assert_eq!(report["requests"]["by_mark"]["end before start"], 1, "{}", report["requests"]);
     assert_eq!(report["requests"]["by_mark"]["unlikely time"], 1, "{}", report["requests"]);
+}
+
+/// B33: a time that is not known is no number of years in the statistics.
+#[test]
+fn unknown_starts_are_in_no_statistics() {
+    let attributes = json!([{"key": "request_id", "value": {"stringValue": "r"}}]);
+    let of = |id: &str, parent: &str, name: &str| {
+        span(json!({
+            "spanId": id, "parentSpanId": parent, "name": name, "attributes": attributes,
+            "startTimeUnixNano": "0", "endTimeUnixNano": "1760000000120000000",
+        }))
+    };
+    let sent = [
+        of("00000000000000a1", "", "request.lifecycle"),
+        of("00000000000000a2", "00000000000000a1", "kv_router.schedule"),
+    ];
+    let listening = Listening::report();
+    post_json(listening.http, &wrap(&sent));
+    let report = listening.json();
+    assert_eq!(report["requests"]["total"], 1);
+    let years = report.to_string();
+    assert!(!years.contains("1760000000120000000"), "{years}");
 }
 
 /// Reads what a peer says until it closes.

@@ -62,6 +62,21 @@ fn what_is_passed_on_reports_the_same_there() {
     }
 }
 
+#[test]
+fn what_was_not_passed_on_shows_in_the_exit_status() {
+    // Nobody listens there any more.
+    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let near = Listening::start(&["report", "--json", "--forward", &format!("http://{nowhere}")]);
+    let sent = ExportTraceServiceRequest { resource_spans: vec![Default::default()] };
+    assert_eq!(post(near.http, "/v1/traces", "application/x-protobuf", &sent.encode_to_vec()).status, 200);
+    // As when the terminal that it was started in goes: what was gathered is printed all the same.
+    let output = near.ended_by("HUP");
+    assert_eq!(output.status.code(), Some(2));
+    let report: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(count(&report, &["input", "forwarding", "waiting"]), 1);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1 not sent at the end"));
+}
+
 /// Over both protocols, in every form they have.
 fn send_in_every_form(grpc: SocketAddr, http: SocketAddr) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

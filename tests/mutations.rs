@@ -13,6 +13,7 @@ use reqtop::lifecycle::record::Record;
 use reqtop::lifecycle::request::RequestKey;
 use reqtop::lifecycle::stage::{Mode, Outcome};
 use reqtop::pipeline::take_in;
+use reqtop::report::InputSection;
 use reqtop::report::check::{Accepted, CheckReport, Rules};
 use reqtop::source::file::{self, Input, Problem, Progress, Sink};
 use reqtop::source::intake::{Payload, Receipt, Refusal, Signal};
@@ -331,7 +332,7 @@ fn every_form_tells_the_same_verdict() {
     fed.0.check_all();
     for wrong in [0, 1] {
         let rules = Rules { ledger: ledger(of(Outcome::Success) + wrong), ..Rules::default() };
-        let report = CheckReport::of(&fed.0, &rules);
+        let report = CheckReport::of(&fed.0, &InputSection::default(), &rules);
         assert_eq!(report.passed, wrong == 0);
         let json: Json = serde_json::from_str(&report.to_json()).unwrap();
         assert_eq!(json["ledger"]["unequal"].as_array().unwrap().len() as u64, wrong);
@@ -350,11 +351,11 @@ fn every_form_tells_the_same_verdict() {
     }
     fed.0.finish(1);
     fed.0.check_all();
-    let plain = CheckReport::of(&fed.0, &Rules::default());
+    let plain = CheckReport::of(&fed.0, &InputSection::default(), &Rules::default());
     let failing: Vec<&str> = plain.checks.iter().filter(|check| check.failing > 0).map(|check| check.id).collect();
     assert!(failing.contains(&case["check"].as_str().unwrap()));
     let baseline = Accepted::read(&failing.join("\n")).unwrap();
-    let accepted = CheckReport::of(&fed.0, &Rules { baseline, ..Rules::default() });
+    let accepted = CheckReport::of(&fed.0, &InputSection::default(), &Rules { baseline, ..Rules::default() });
     for (report, failing) in [(plain, failing.len()), (accepted, 0)] {
         assert_eq!(report.passed, failing == 0);
         assert!(report.to_junit().contains(&format!("failures=\"{failing}\"")));

@@ -202,6 +202,23 @@ fn a_signal_ends_it_with_its_number() {
     }
 }
 
+/// A paste by a terminal that does not say that it is one, of more than any buffer on the way holds.
+#[test]
+fn keys_that_come_by_the_ten_thousand_are_all_read() {
+    let mut terminal = Terminal::start(&ANY, &[]);
+    terminal.addresses();
+    for _ in 0..2 {
+        terminal.type_keys(&"j".repeat(64 << 10));
+        terminal.type_keys("?");
+        terminal.wait_for("freeze what is shown");
+        terminal.type_keys("\u{1b}");
+        terminal.wait("help closed", |text| !text.contains("freeze what is shown"));
+    }
+    terminal.type_keys(&"jk".repeat(32 << 10));
+    terminal.type_keys("\u{3}");
+    assert_eq!(terminal.end(), 0);
+}
+
 #[test]
 fn a_terminal_that_goes_away_ends_it() {
     let mut terminal = Terminal::start(&["demo"], &[]);

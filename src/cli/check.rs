@@ -19,7 +19,7 @@ pub struct Check {
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     pub format: CheckFormat,
     /// The same as `--format json` (schema `reqtop.check.v1`).
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
     /// How many requests must match a filter: EXPR, EXPR>=N, EXPR<=N or EXPR==N; at least one when not
     /// said. Without EXPR, requests of any kind.

@@ -330,9 +330,10 @@ impl Facts {
             .find(|leg| leg.phase == phase || (phase == Phase::Decode && leg.phase == Phase::Aggregated))
     }
 
-    /// From start to end, nanoseconds; `None` in flight. An end before the start is 0.
+    /// From start to end, nanoseconds; `None` in flight and when no start is known. An end before the start is 0.
     pub fn total_ns(&self) -> Option<u64> {
-        Some(self.end_ns?.saturating_sub(self.start_ns))
+        let end_ns = self.end_ns.filter(|_| self.start_ns > 0)?;
+        Some(end_ns.saturating_sub(self.start_ns))
     }
 
     /// The word shown for how it stands: the root's outcome, or what is known without a root.

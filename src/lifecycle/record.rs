@@ -122,6 +122,8 @@ pub struct PayloadRecord {
     pub complete: bool,
     /// Why not, as the producer says it.
     pub drop_reason: CompactString,
+    /// Whether only a marker came: the record's text is then what the log said, and no record.
+    pub is_marker: bool,
 }
 
 #[derive(Deserialize)]
@@ -200,8 +202,9 @@ impl Record {
         };
         let outer: Raw<'_> = serde_json::from_str(&json).map_err(|error| format!("not a trace record: {error}"))?;
         match outer.event {
-            Some(event) => read(event.get()),
-            None => Self::from_raw(outer, &json),
+            // A record may have a field of that name, too.
+            Some(event) if outer.event_type.is_empty() => read(event.get()),
+            _ => Self::from_raw(outer, &json),
         }
     }
 
@@ -241,6 +244,7 @@ impl Record {
                 RecordBody::Payload(PayloadRecord {
                     complete: payload.payload_complete.unwrap_or(true),
                     drop_reason: payload.payload_drop_reason,
+                    is_marker: false,
                 })
             }
             "tool_start" | "tool_end" | "tool_error" => RecordBody::Tool,
@@ -269,7 +273,11 @@ impl Record {
             time_ms,
             request_id: request_id.into(),
             session_id: CompactString::default(),
-            body: RecordBody::Payload(PayloadRecord { complete: false, drop_reason: drop_reason.into() }),
+            body: RecordBody::Payload(PayloadRecord {
+                complete: false,
+                drop_reason: drop_reason.into(),
+                is_marker: true,
+            }),
             raw,
         }
     }

@@ -85,8 +85,11 @@ impl<'a> SpanView<'a> {
         self.body.events().into_iter().find(|event| event.name == name)
     }
 
-    /// Its duration, nanoseconds: 0 when it ends before it starts or has no end.
+    /// Its duration, nanoseconds: 0 when it ends before it starts, or when one of its times is not known.
     pub fn duration_ns(&self) -> u64 {
+        if self.start_ns == 0 {
+            return 0;
+        }
         self.end_ns.saturating_sub(self.start_ns)
     }
 

@@ -81,7 +81,7 @@ impl<'t> Parser<'t> {
     pub fn keyword(&mut self, word: &str) -> bool {
         let rest = self.rest();
         let Some((head, tail)) = rest.split_at_checked(word.len()) else { return false };
-        let alone = tail.chars().next().is_none_or(|c| c.is_whitespace() || matches!(c, '(' | ')' | '"'));
+        let alone = tail.chars().next().is_none_or(|c| ends_word(c, true));
         // `and > 5` asks for an attribute of that name.
         let compared = Op::ALL.iter().any(|op| op.orders() && tail.trim_start().starts_with(op.sign()));
         let found = alone && !compared && head.eq_ignore_ascii_case(word);

@@ -57,7 +57,72 @@ mod tests {
     use super::*;
     use crate::lifecycle::ids::TraceId;
     use crate::lifecycle::made::{Made, with_batch};
+    use crate::source::decode;
+    use crate::source::intake::{Payload, Signal};
+    use crate::source::otlp::json::{Shape, transcode};
     use crate::store::Limits;
+
+    /// B45: what the producer could not send whole is told whoever reads the export, too.
+    #[test]
+    fn what_records_lack_is_exported_with_them() {
+        let attr = |key: &str, value: &str| format!(r#"{{"key":"{key}","value":{value}}}"#);
+        let text = |text: &str| serde_json::json!({ "stringValue": text }).to_string();
+        let no = r#"{"boolValue":false}"#;
+        let log = |body: &str, attrs: &[String]| {
+            format!(
+                r#"{{"timeUnixNano":"5000000","body":{{"stringValue":"{body}"}},"attributes":[{}]}}"#,
+                attrs.join(",")
+            )
+        };
+        let payload = r#"{"event_type":"request_payload","event_time_unix_ms":5,"payload":{"request_id":"whole"}}"#;
+        let logs = [
+            log(
+                "request_payload",
+                &[
+                    attr("event_type", &text("request_payload")),
+                    attr("rid", &text("gone")),
+                    attr("payload_complete", no),
+                    attr("payload_drop_reason", &text("too_large")),
+                    attr("more", r#"{"intValue":"7"}"#),
+                ],
+            ),
+            log("request_end", &[attr("rid", &text("end"))]),
+            log("request_payload", &[attr("rid", &text("empty")), attr("payload", &text(""))]),
+            log(
+                "request_payload",
+                &[
+                    attr("payload", &text(payload)),
+                    attr("payload_complete", no),
+                    attr("payload_drop_reason", &text("cut")),
+                ],
+            ),
+        ];
+        let sent = format!(
+            r#"{{"resourceLogs":[{{"scopeLogs":[{{"scope":{{"name":"dynamo.request_trace"}},"logRecords":[{}]}}]}}]}}"#,
+            logs.join(",")
+        );
+        let exported = |lines: &str| {
+            let mut store = Store::new(Limits::default());
+            for line in lines.lines() {
+                let mut bytes = Vec::new();
+                let tally = transcode(Shape::Request(Signal::Logs), line.as_bytes(), &mut bytes).unwrap();
+                let mut payload = Payload { tally, ..Payload::otlp(Signal::Logs, bytes) };
+                store.ingest(&decode(&mut payload).unwrap(), 5_000_000);
+            }
+            store.finish(5_000_000);
+            assert_eq!((store.counts().records_held(), store.counts().records_bad), (4, 0), "{lines}");
+            let mut out = Vec::new();
+            json_lines(&store, None, &mut out).unwrap();
+            let bodies = store.records().map(|record| (record.request_id.clone(), format!("{:?}", record.body)));
+            (String::from_utf8(out).unwrap(), bodies.collect::<std::collections::BTreeMap<_, _>>())
+        };
+        let (once, first) = exported(&sent);
+        let (twice, second) = exported(&once);
+        assert_eq!(first, second);
+        assert_eq!(once, twice);
+        assert!(first["whole"].contains("complete: false") && first["whole"].contains("cut"), "{first:?}");
+        assert!(once.contains(r#"{"key":"more","value":{"intValue":"7"}}"#), "{once}");
+    }
 
     #[test]
     fn a_trace_of_very_many_senders_is_a_line_with_each_sender_once() {

@@ -86,7 +86,9 @@ impl Report {
     pub fn to_markdown(&self) -> String {
         let mut page = Page("# reqtop report\n\n".to_owned());
         if let Some(filter) = &self.filter {
-            page.line(format_args!("Filter: `` {filter} ``"));
+            page.line(format_args!(
+                "Filter: `` {filter} `` (of requests; spans, traces, records and account are of everything)"
+            ));
         }
         if let Some(window) = &self.window {
             page.line(format_args!("Window: the last {:.1} s", window.length_ns as f64 / 1e9));

@@ -14,7 +14,7 @@ impl Display for Report {
         let f = &mut Lines(f);
         let Self { traces, spans, requests, records, input, .. } = self;
         if let Some(filter) = &self.filter {
-            writeln!(f, "filter       {filter}")?;
+            writeln!(f, "filter       {filter}  (of requests; spans, traces, records and account are of everything)")?;
         }
         if let Some(window) = &self.window {
             writeln!(f, "window       the last {:.1} s", window.length_ns as f64 / 1e9)?;

@@ -231,8 +231,10 @@ impl Leaving {
     pub(super) fn end(self, ended: Result<Ended, String>) -> Result<Ended, String> {
         let Self { intake, onward } = self;
         drop(intake);
-        let notes = onward.finish(&mut InputSection::default());
-        ended.map(|ended| Ended { notes: [ended.notes, notes].concat(), ..ended })
+        let finished = onward.finish(&mut InputSection::default());
+        let mut ended = ended?;
+        finished.end(&mut ended);
+        Ok(ended)
     }
 }
 

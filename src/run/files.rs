@@ -27,11 +27,21 @@ pub(super) fn inputs(paths: &[PathBuf]) -> Vec<Input> {
     paths.iter().map(|path| Input::from(path.as_path())).collect()
 }
 
-/// Reads files straight into a store; tells when the last request of a recording among them arrived.
+/// What became of files that were read straight into a store.
+#[derive(Default)]
+pub(super) struct ReadIn {
+    pub input: InputSection,
+    /// When the last request of a recording among them arrived.
+    pub arrived_ns: Option<u64>,
+    /// Files that could not be read, or not to their end.
+    pub unreadable: u64,
+}
+
+/// Reads files straight into a store.
 ///
 /// # Errors
 /// None of the files, or nothing in them, could be read: a report or a verdict on that would be about nothing.
-pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<(InputSection, Option<u64>), String> {
+pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<ReadIn, String> {
     let mut sink = Straight { store, input: InputSection::default(), kept: 0, taken: 0, arrived_ns: None };
     let summary = file::read(&inputs(paths), Limits::default(), &mut sink);
     let Straight { mut input, kept, arrived_ns, .. } = sink;
@@ -44,7 +54,7 @@ pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<(InputS
         let first = input.problems.first().map_or("", String::as_str);
         return Err(format!("nothing in {} could be read; first: {first}", name_of(paths)));
     }
-    Ok((input, arrived_ns))
+    Ok(ReadIn { input, arrived_ns, unreadable: summary.unreadable })
 }
 
 fn name_of(paths: &[PathBuf]) -> String {

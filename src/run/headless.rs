@@ -42,10 +42,9 @@ pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
 
 /// Prints spans as OTLP JSON lines.
 pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
-    gather(&args.input, |Gathered { store, filter, notes, .. }| Ended {
-        output: Output::Export(Box::new(store), filter),
-        notes,
-        status: 0,
+    gather(&args.input, |Gathered { store, input, filter, mut notes }| {
+        notes.extend(input.problems);
+        Ended { output: Output::Export(Box::new(store), filter), notes, status: 0 }
     })
 }
 
@@ -55,6 +54,14 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
     let mut rules = Rules { only: args.only, skip: args.skip, strict: args.strict, ..Rules::default() };
     if let Some((option, name)) = rules.unnamed() {
         return Err(format!("--{option} {name}: no check or family is called that (`reqtop checks` lists them)"));
+    }
+    if !rules.want_any() {
+        return Err("--only and --skip leave no check to ask".into());
+    }
+    if args.input.filter.is_some() && (args.aiperf.is_some() || args.load.is_some()) {
+        return Err(
+            "--filter: what a load generator saw is compared with all requests, not with some; leave one out".into()
+        );
     }
     for text in &args.expect {
         rules.expectations.push(Expectation::read(text).map_err(|error| format!("--expect {text:?}: {error}"))?);
@@ -69,18 +76,30 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         if let Some(path) = &args.aiperf {
             let records =
                 aiperf::profile_export(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+            if records.is_empty() {
+                return Err(format!(
+                    "--aiperf {}: no request is in it, so there is nothing to compare",
+                    path.display()
+                ));
+            }
             let manifest = path.with_file_name("phase_manifest.json");
-            let phases = match std::fs::read_to_string(&manifest) {
-                Ok(text) => {
-                    aiperf::phase_manifest(&text).map_err(|error| format!("{}: {error}", manifest.display()))?
-                }
-                Err(_) => Vec::new(),
+            // It lies there only when phases were told apart.
+            let phases = match manifest.exists() {
+                true => aiperf::phase_manifest(&read(&manifest)?)
+                    .map_err(|error| format!("{}: {error}", manifest.display()))?,
+                false => Vec::new(),
             };
             list = Some(LoadList { records, phases });
         }
         let mut ledger = None;
         if let Some(path) = &args.load {
             let parsed = ledger::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+            if parsed.records.is_empty() && !parsed.has_counts() {
+                return Err(format!(
+                    "--load {}: no request and no count is in it, so there is nothing to compare",
+                    path.display()
+                ));
+            }
             if !parsed.records.is_empty() && list.is_none() {
                 list = Some(LoadList { records: parsed.records.clone(), phases: Vec::new() });
             }
@@ -90,7 +109,8 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         Ok((list, ledger))
     };
     let mut failed = None;
-    let ended = gather(&args.input, |Gathered { mut store, notes, .. }| {
+    let ended = gather(&args.input, |Gathered { mut store, input, filter, notes }| {
+        rules.filter = filter;
         let (list, ledger) = match load() {
             Ok(load) => load,
             Err(error) => {
@@ -103,7 +123,7 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         }
         (rules.load, rules.ledger) = (list, ledger);
         store.check_all();
-        let report = CheckReport::of(&store, &rules);
+        let report = CheckReport::of(&store, &input, &rules);
         let output = match format {
             cli::CheckFormat::Text => report.to_string(),
             cli::CheckFormat::Json => report.to_json() + "\n",
@@ -148,11 +168,11 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<En
     };
     let mut store = Store::new(settings::limits(&args.keep));
     let from = settings::store(&args.from, filter.as_ref(), Until::Now, now_ns())?;
-    let (mut input, arrived_ns) = files::into_store(&args.files, &mut store)?;
+    let files::ReadIn { mut input, arrived_ns, unreadable } = files::into_store(&args.files, &mut store)?;
     if let Some(from) = &from {
         stores::into_store(from, &mut store, &mut input)?;
     }
-    let mut notes = Vec::new();
+    let (mut notes, mut finished) = (Vec::new(), None);
     // What is read from recordings alone stands as it did when the last of it arrived.
     let mut end_ns = arrived_ns.filter(|_| from.is_none()).unwrap_or_else(now_ns);
     if let Some(bound) = bound {
@@ -176,7 +196,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<En
             .block_on(bound.serve(intake, notices.clone(), until))
             .map_err(|error| format!("the endpoint ended: {error}"))?;
         writer.join().map_err(|_| "the store's thread ended early")?;
-        notes.extend(onward.finish(&mut input));
+        finished = Some(onward.finish(&mut input));
         store = Arc::into_inner(shared).ok_or("the store is still in use")?.into_inner();
         end_ns = now_ns();
         for noted in notices.list() {
@@ -189,7 +209,18 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<En
         }
     }
     store.finish(end_ns);
-    Ok(print(Gathered { store, input, filter, notes }))
+    let mut ended = print(Gathered { store, input, filter, notes });
+    if unreadable > 0 {
+        let of = args.files.len();
+        ended
+            .notes
+            .push(format!("{unreadable} of {of} files could not be read: what is said is not of all that was named"));
+        ended.status = 2;
+    }
+    if let Some(finished) = finished {
+        finished.end(&mut ended);
+    }
+    Ok(ended)
 }
 
 /// Ends with the time, with the number of ended requests, or with a signal; whichever comes first.
@@ -219,14 +250,14 @@ async fn listen_until(time: Option<Duration>, requests: Option<u64>, store: Arc<
     }
 }
 
-/// SIGINT or SIGTERM.
+/// SIGINT, SIGTERM or SIGHUP: what was gathered is printed all the same.
 async fn signal() {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
-        return std::future::pending().await;
-    };
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [Ok(mut int), Ok(mut term), Ok(mut hup)] = kinds.map(signal) else { return std::future::pending().await };
     tokio::select! {
         _ = int.recv() => {}
         _ = term.recv() => {}
+        _ = hup.recv() => {}
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::Ended;
 use crate::cli;
 use crate::report::{ForwardingSection, InputSection, RecordingSection};
 use crate::settings;
@@ -17,6 +18,24 @@ use crate::view::header::WayOut;
 pub(super) struct Onward {
     recording: Option<Recording>,
     forwarding: Option<Forwarding>,
+}
+
+/// What the ways out came to.
+pub(super) struct Finished {
+    /// A line of each.
+    pub notes: Vec<String>,
+    /// Whether everything got where it was to go.
+    pub is_whole: bool,
+}
+
+impl Finished {
+    /// Tells it at the end of a command; what was lost shows in the exit status.
+    pub(super) fn end(self, ended: &mut Ended) {
+        ended.notes.extend(self.notes);
+        if !self.is_whole {
+            ended.status = 2;
+        }
+    }
 }
 
 impl Onward {
@@ -63,8 +82,8 @@ impl Onward {
     }
 
     /// Waits until everything is out, once the taps are gone, and tells what it came to.
-    pub(super) fn finish(&self, input: &mut InputSection) -> Vec<String> {
-        let mut notes = Vec::new();
+    pub(super) fn finish(&self, input: &mut InputSection) -> Finished {
+        let (mut notes, mut is_whole) = (Vec::new(), true);
         if let Some(forwarding) = &self.forwarding {
             let standing = forwarding.finish();
             let section = ForwardingSection {
@@ -78,6 +97,7 @@ impl Onward {
                 waiting: standing.waiting,
                 trouble: standing.trouble,
             };
+            is_whole &= section.dropped + section.refused + section.rejected + section.waiting == 0;
             notes.push(format!("forwarded {section}"));
             input.forwarding = Some(section);
         }
@@ -85,10 +105,11 @@ impl Onward {
             let record::Standing { requests, bytes, lost, too_deep, ended } = recording.finish();
             let file = recording.path().display().to_string();
             let section = RecordingSection { file, requests, bytes, lost, too_deep, ended };
+            is_whole &= section.lost == 0 && section.ended.is_none();
             notes.push(format!("recorded {section}"));
             input.recording = Some(section);
         }
-        notes
+        Finished { notes, is_whole }
     }
 }
 

@@ -174,13 +174,24 @@ pub struct Summary {
 /// Reading was ended by the sink.
 struct Stopped;
 
+/// The longest text that is read whole, bytes: the list of some million requests.
+const LONGEST_TEXT: u64 = 1 << 30;
+
 /// The text of a file, inflated when it is compressed (gzip, zstd).
 ///
 /// # Errors
-/// It cannot be read, or is no text.
+/// It cannot be read, is no text, or larger than [`LONGEST_TEXT`].
 pub fn text(path: &Path) -> io::Result<String> {
+    text_of(open::open(&Input::File(path.to_owned()))?.reader, LONGEST_TEXT)
+}
+
+fn text_of(reader: impl Read, longest: u64) -> io::Result<String> {
     let mut text = String::new();
-    open::open(&Input::File(path.to_owned()))?.reader.read_to_string(&mut text)?;
+    reader.take(longest + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > longest {
+        let words = format!("expected at most {longest} bytes of text (inflated), found more");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));
+    }
     Ok(text)
 }
 

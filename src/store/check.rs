@@ -57,6 +57,17 @@ pub struct CheckCounts {
     pub unknown: u64,
 }
 
+impl CheckCounts {
+    fn count(&mut self, answer: Answer, add: bool) {
+        let count = match answer {
+            Answer::Holds => &mut self.holds,
+            Answer::Violated => &mut self.violated,
+            Answer::Unknown(_) => &mut self.unknown,
+        };
+        *count = if add { *count + 1 } else { *count - 1 };
+    }
+}
+
 /// A violation with the request it is of.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Violation {
@@ -114,6 +125,11 @@ impl Checked {
         self.latest[usize::from(check.0)].as_ref()
     }
 
+    /// Requests that were asked, also those that are gone.
+    pub fn asked(&self) -> u64 {
+        self.counts.first().map_or(0, |counts| counts.holds + counts.violated + counts.unknown)
+    }
+
     /// Violations, over all checks and requests.
     pub fn violations(&self) -> u64 {
         self.counts.iter().map(|counts| counts.violated).sum()
@@ -126,13 +142,7 @@ impl Checked {
 
     fn count(&mut self, answers: &Answers, add: bool) {
         for (check, answer) in answers.iter() {
-            let counts = &mut self.counts[usize::from(check.0)];
-            let count = match answer {
-                Answer::Holds => &mut counts.holds,
-                Answer::Violated => &mut counts.violated,
-                Answer::Unknown(_) => &mut counts.unknown,
-            };
-            *count = if add { *count + 1 } else { *count - 1 };
+            self.counts[usize::from(check.0)].count(answer, add);
         }
     }
 }
@@ -156,6 +166,20 @@ impl Store {
     /// What the checks say of a request; `None` when it has not been asked.
     pub fn answers(&self, key: RequestKey) -> Option<&Answers> {
         self.requests.get(&self.resolve(key)?)?.asked.answers.as_ref()
+    }
+
+    /// Requests held that have been asked. Walks the store.
+    pub fn checked_now(&self) -> u64 {
+        self.requests.values().filter(|request| request.asked.answers.is_some()).count() as u64
+    }
+
+    /// The counts of every check, in their order, over these requests alone.
+    pub fn checked_among(&self, keys: impl Iterator<Item = RequestKey>) -> [CheckCounts; COUNT] {
+        let mut counts = [CheckCounts::default(); COUNT];
+        for (check, answer) in keys.filter_map(|key| self.answers(key)).flat_map(Answers::iter) {
+            counts[usize::from(check.0)].count(answer, true);
+        }
+        counts
     }
 
     /// What the load generator says, for the `load.*` checks.

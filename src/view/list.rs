@@ -94,7 +94,7 @@ columns! {
     Prefill "prefill" "prefill worker" 7..9 rank 6 left |f, _| worker(f, Phase::Prefill), |f, _| leg_text(f, Phase::Prefill);
     Decode "decode" "decode worker" 7..15 rank 3 left |f, _| worker(f, Phase::Decode), |f, _| leg_text(f, Phase::Decode);
     Ttft "TTFT" "time to first token" 7..8 rank 1 right ttft, |f, _| number(f.ttft_ns.map(|(ns, _)| ns));
-    Total "total" "from start to end" 7..8 rank 1 right total, |f, now| number(Some(f.total_ns().unwrap_or(now.saturating_sub(f.start_ns))));
+    Total "total" "from start to end" 7..8 rank 1 right total, |f, now| number(f.total_ns().or_else(|| (f.start_ns > 0).then(|| now.saturating_sub(f.start_ns))));
     Events "events" "stream events, else output tokens" 8..10 rank 5 right events, |f, _| number(event_count(f));
     Marks "⚑" "what is odd about it" 2..6 rank 10 left marks, |f, _| SortValue::Number(f.marks.words().count() as f64);
 }

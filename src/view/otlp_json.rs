@@ -15,7 +15,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::lifecycle::body::{Event, Link};
 use crate::lifecycle::context::{Resource, Scope};
 use crate::lifecycle::packed::Value;
-use crate::lifecycle::record::Record;
+use crate::lifecycle::record::{PayloadRecord, Record, RecordBody};
 use crate::lifecycle::request::{RequestView, SpanView};
 
 /// A span as an element of `spans`.
@@ -217,7 +217,8 @@ pub fn records_line(out: &mut impl Write, records: &[&Record]) -> io::Result<()>
     out.write_all(b"}]}]}\n")
 }
 
-/// A trace record as an element of `logRecords`.
+/// A trace record as an element of `logRecords`. What its producer said beside the payload, or in place of one, is said
+/// again.
 struct Log<'a>(&'a Record);
 
 impl Serialize for Log<'_> {
@@ -228,9 +229,35 @@ impl Serialize for Log<'_> {
         out.serialize_entry("timeUnixNano", &time)?;
         out.serialize_entry("observedTimeUnixNano", &time)?;
         out.serialize_entry("body", &Any(Value::Str(&record.event_type)))?;
-        let attrs = [("event_type", &*record.event_type), ("payload", &*record.raw)];
-        out.serialize_entry("attributes", &attrs.map(|(key, text)| Pair(key, Value::Str(text))))?;
+        let payload = if let RecordBody::Payload(payload) = &record.body { Some(payload) } else { None };
+        let mut attrs = Vec::new();
+        let said: serde_json::Map<String, serde_json::Value>;
+        if payload.is_some_and(|payload| payload.is_marker) {
+            said = serde_json::from_str(&record.raw).unwrap_or_default();
+            attrs.extend(said.iter().map(|(key, value)| Pair(key, plain(value))));
+        } else {
+            attrs.push(Pair("event_type", Value::Str(&record.event_type)));
+            attrs.push(Pair("payload", Value::Str(&record.raw)));
+            if let Some(PayloadRecord { complete: false, drop_reason, .. }) = payload {
+                attrs.push(Pair("payload_complete", Value::Bool(false)));
+                attrs.push(Pair("payload_drop_reason", Value::Str(drop_reason)));
+            }
+        }
+        out.serialize_entry("attributes", &attrs)?;
         out.end()
+    }
+}
+
+/// What JSON says in a word; texts hold whatever a marker had of lists and maps.
+fn plain(value: &serde_json::Value) -> Value<'_> {
+    match value {
+        serde_json::Value::Bool(value) => Value::Bool(*value),
+        serde_json::Value::String(text) => Value::Str(text),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(number) => Value::Int(number),
+            None => number.as_f64().map_or(Value::Empty, Value::Double),
+        },
+        _ => Value::Empty,
     }
 }
 

@@ -81,10 +81,15 @@ impl Listening {
         Self { child, before, grpc, http }
     }
 
+    /// Ends it by this signal; gives how it ended.
+    pub fn ended_by(self, name: &str) -> Output {
+        signal(self.child.id(), name);
+        self.child.wait_with_output().unwrap()
+    }
+
     /// Ends it; gives what it printed.
     pub fn end(self) -> Output {
-        signal(self.child.id(), "TERM");
-        let output = self.child.wait_with_output().unwrap();
+        let output = self.ended_by("TERM");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output
     }

@@ -108,6 +108,8 @@ fn pick_key(spans: &[SpanView<'_>], at: usize) -> PickKey {
 
 fn take_part(pick: &mut Pick, span: &SpanView<'_>) {
     match span.stage {
+        // Without its times it tells no wait (field case B33).
+        Stage::Schedule if span.start_ns == 0 => {}
         Stage::Schedule => {
             pick.queue.get_or_insert_with(|| inferred_queue(span));
         }

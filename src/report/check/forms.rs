@@ -10,7 +10,8 @@ use super::{CheckReport, CheckRow, LedgerRows, ViolationRow};
 /// A test case of JUnit.
 enum Case {
     Passed,
-    Skipped,
+    /// Could not be told, and why.
+    Skipped(String),
     /// What failed, in short and at length.
     Failed(String, String),
 }
@@ -31,12 +32,19 @@ impl CheckReport {
     /// a check that could be told for no request is skipped.
     pub fn to_junit(&self) -> String {
         let mut cases: Vec<(&str, &str, Case)> = Vec::new();
+        let told = lines(self.incomplete.iter().map(String::as_str));
+        let input = match (self.incomplete.is_empty(), self.strict) {
+            (true, _) => Case::Passed,
+            (false, true) => Case::Failed("not all of it could be asked".into(), told),
+            (false, false) => Case::Skipped(told),
+        };
+        cases.push(("reqtop", "input", input));
         for check in &self.checks {
             let case = if check.failing > 0 {
                 let short = format!("{} of {} requests", check.violated, self.requests);
                 Case::Failed(short, lines(check.unaccepted().map(|row| row.message.as_str())))
             } else if check.holds == 0 && check.violated == 0 {
-                Case::Skipped
+                Case::Skipped("unknown for every request".into())
             } else {
                 Case::Passed
             };
@@ -69,7 +77,7 @@ impl CheckReport {
             let _ = write!(out, "  <testcase classname=\"{class}\" name=\"{}\">", escaped(name));
             match case {
                 Case::Passed => {}
-                Case::Skipped => out.push_str("<skipped message=\"unknown for every request\"/>"),
+                Case::Skipped(why) => _ = write!(out, "<skipped message=\"{}\"/>", escaped(&why)),
                 Case::Failed(message, text) => {
                     let _ = write!(out, "<failure message=\"{}\">{}</failure>", escaped(&message), escaped(&text));
                 }
@@ -84,6 +92,10 @@ impl CheckReport {
     pub fn to_github(&self) -> String {
         let one_line = |text: &str| text::one_line(text).replace('%', "%25");
         let mut out = String::new();
+        let level = if self.strict { "error" } else { "warning" };
+        for sentence in &self.incomplete {
+            let _ = writeln!(out, "::{level} title=input::{}", one_line(sentence));
+        }
         for check in &self.checks {
             for row in check.unaccepted() {
                 let _ = writeln!(out, "::{} title={}::{}", row.level, check.id, one_line(&row.message));
@@ -133,6 +145,7 @@ impl Display for CheckReport {
                 }
             }
         }
+        self.incomplete.iter().try_for_each(|sentence| writeln!(f, "! not asked: {sentence}"))?;
         for row in &self.expectations {
             let sign = if row.met { "✓" } else { "✕" };
             writeln!(f, "{sign} expected {}: {} requests match", row.expect, row.found)?;

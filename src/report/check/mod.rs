@@ -14,8 +14,10 @@ use serde::Serialize;
 use crate::checks::load::ledger::Ledger;
 use crate::checks::load::{Comparison, LoadList, compare};
 use crate::checks::{ALL, Answer, Check, CheckId, Level};
+use crate::lifecycle::request::RequestKey;
 use crate::query::Query;
-use crate::store::{Store, Violation};
+use crate::report::InputSection;
+use crate::store::{CheckCounts, Store, Violation};
 pub use load::{LedgerRows, LoadRows, PhaseRow};
 
 /// The version of the JSON.
@@ -34,6 +36,8 @@ pub struct Rules {
     pub only: Vec<String>,
     /// Ids or families that do not count.
     pub skip: Vec<String>,
+    /// Only requests that match count.
+    pub filter: Option<Query>,
     /// Warnings fail too.
     pub strict: bool,
     /// Violations that are accepted.
@@ -159,8 +163,8 @@ pub struct CheckRow {
 }
 
 impl CheckRow {
-    fn new(store: &Store, id: CheckId) -> Self {
-        let (check, counts) = (id.check(), store.checked().counts(id));
+    fn new(id: CheckId, counts: CheckCounts) -> Self {
+        let check = id.check();
         Self {
             id: check.id,
             level: check.level.letter(),
@@ -195,6 +199,10 @@ pub struct CheckReport {
     pub requests: u64,
     /// Whether it passes.
     pub passed: bool,
+    /// What came and could not be asked, in sentences; a strict run fails of any.
+    pub incomplete: Vec<String>,
+    /// Whether warnings fail.
+    pub strict: bool,
     /// Every check asked for.
     pub checks: Vec<CheckRow>,
     /// Every expectation.
@@ -220,42 +228,62 @@ impl Rules {
         let is_unknown = |name: &String| !CheckId::all().any(|id| named(std::slice::from_ref(name), id.check().id));
         only.chain(skip).find(|(_, name)| is_unknown(name)).map(|(option, name)| (option, name.as_str()))
     }
+
+    /// Whether a check is asked for.
+    fn wants(&self, check: &Check) -> bool {
+        (self.only.is_empty() || named(&self.only, check.id)) && !named(&self.skip, check.id)
+    }
+
+    /// Whether any check is asked for.
+    pub fn want_any(&self) -> bool {
+        CheckId::all().any(|id| self.wants(id.check()))
+    }
+
+    /// The requests that count; `None` for all, also those that are gone.
+    fn scope(&self, store: &Store) -> Option<BTreeSet<RequestKey>> {
+        let filter = self.filter.as_ref()?;
+        Some(store.requests().map(|(key, _)| key).filter(|key| store.matches(filter, *key)).collect())
+    }
 }
 
 impl CheckReport {
-    /// The report on a store whose checks have all been asked ([`Store::check_all`]).
-    pub fn of(store: &Store, rules: &Rules) -> Self {
+    /// The report on a store whose checks have all been asked ([`Store::check_all`]), filled from this input.
+    pub fn of(store: &Store, input: &InputSection, rules: &Rules) -> Self {
+        let scope = rules.scope(store);
         let comparison = rules.load.as_ref().map(|list| compare(list, store.requests()));
-        let mut checks = check_rows(store, rules);
+        let mut checks = check_rows(store, scope.as_ref(), rules);
         if let Some(comparison) = &comparison {
             load::count(&mut checks, comparison);
         }
         let ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, store.standing().by_outcome));
         let expectations: Vec<ExpectationRow> =
-            rules.expectations.iter().map(|expectation| expect(store, expectation)).collect();
-        let passed = expectations.iter().all(|row| row.met)
+            rules.expectations.iter().map(|expectation| expect(store, scope.as_ref(), expectation)).collect();
+        let incomplete = incomplete(store, input, scope.as_ref());
+        let passed = (incomplete.is_empty() || !rules.strict)
+            && expectations.iter().all(|row| row.met)
             && checks.iter().all(|check| check.failing == 0)
             && comparison.as_ref().is_none_or(Comparison::agrees)
             && ledger.as_ref().is_none_or(|ledger| ledger.unequal.is_empty());
         let requests = checks.first().map_or(0, |row| row.holds + row.violated + row.unknown);
         let load = comparison.as_ref().map(LoadRows::of);
-        Self { schema: SCHEMA, requests, passed, checks, expectations, load, ledger }
+        Self { schema: SCHEMA, requests, passed, incomplete, strict: rules.strict, checks, expectations, load, ledger }
     }
 }
 
 /// The rows of the checks that are asked for, with their violations.
-fn check_rows(store: &Store, rules: &Rules) -> Vec<CheckRow> {
-    let wanted =
-        |check: &Check| (rules.only.is_empty() || named(&rules.only, check.id)) && !named(&rules.skip, check.id);
+fn check_rows(store: &Store, scope: Option<&BTreeSet<RequestKey>>, rules: &Rules) -> Vec<CheckRow> {
+    let counts = scope.map(|keys| store.checked_among(keys.iter().copied()));
+    let is_meant = |key: RequestKey| scope.is_none_or(|keys| keys.contains(&store.resolve(key).unwrap_or(key)));
     let mut rows: Vec<CheckRow> = Vec::new();
     let mut place = vec![None; ALL.len()];
-    for id in CheckId::all().filter(|id| wanted(id.check())) {
+    for id in CheckId::all().filter(|id| rules.wants(id.check())) {
         place[usize::from(id.0)] = Some(rows.len());
-        rows.push(CheckRow::new(store, id));
+        let all = || store.checked().counts(id);
+        rows.push(CheckRow::new(id, counts.as_ref().map_or_else(all, |counts| counts[usize::from(id.0)])));
     }
     let fails = |level: Level| level == Level::Error || (rules.strict && level == Level::Warning);
     let mut told = vec![BTreeSet::new(); ALL.len()];
-    for Violation { request_id, finding, key } in store.violations() {
+    for Violation { request_id, finding, key } in store.violations().filter(|one| is_meant(one.key)) {
         let Some(row) = place[usize::from(finding.check.0)].map(|at| &mut rows[at]) else { continue };
         let violated = store.answers(key).is_none_or(|answers| answers.of(finding.check) == Answer::Violated)
             && finding.level > Level::Note;
@@ -285,8 +313,32 @@ fn check_rows(store: &Store, rules: &Rules) -> Vec<CheckRow> {
     rows
 }
 
-fn expect(store: &Store, expectation: &Expectation) -> ExpectationRow {
-    let found = store.requests().filter(|(key, _)| store.matches(&expectation.query, *key)).count() as u64;
+/// What came and could not be asked.
+fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<RequestKey>>) -> Vec<String> {
+    let mut out = input.problems.clone();
+    let counts = store.counts();
+    let gone = scope.map_or(0, |_| store.checked().asked() - store.checked_now());
+    if scope.is_some_and(BTreeSet::is_empty) && !store.is_empty() {
+        out.push(format!("the filter matches none of {} requests", store.len()));
+    }
+    for (count, what) in [
+        (if input.bad_lines > out.len() as u64 { input.bad_lines } else { 0 }, "lines could not be read in all"),
+        (counts.spans_refused, "spans were rejected for what they are"),
+        (counts.records_bad, "records could not be read"),
+        (counts.spans_shed, "spans found no room (--max-memory)"),
+        (input.requests_refused, "exports of senders were turned away"),
+        (gone, "requests were let go before the filter could be asked of them (--max-memory)"),
+    ] {
+        if count > 0 {
+            out.push(format!("{count} {what}"));
+        }
+    }
+    out
+}
+
+fn expect(store: &Store, scope: Option<&BTreeSet<RequestKey>>, expectation: &Expectation) -> ExpectationRow {
+    let meant = store.requests().filter(|(key, _)| scope.is_none_or(|keys| keys.contains(key)));
+    let found = meant.filter(|(key, _)| store.matches(&expectation.query, *key)).count() as u64;
     ExpectationRow {
         expect: expectation.text.clone(),
         found,

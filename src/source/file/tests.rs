@@ -432,3 +432,10 @@ impl Read for Dribble {
         Ok(usize::from(byte.is_some()))
     }
 }
+
+#[test]
+fn a_text_that_is_read_whole_is_bounded() {
+    assert_eq!(text_of(&b"abc"[..], 3).unwrap(), "abc");
+    let error = text_of(std::io::repeat(b'a'), 3).unwrap_err();
+    assert!(error.to_string().contains("at most 3 bytes"), "{error}");
+}

@@ -84,6 +84,8 @@ pub(super) fn status_json(code: i32, message: &str) -> Vec<u8> {
 pub fn partial_success(response: &[u8]) -> (u64, String) {
     let partial = field(response, LEN_1).map(|partial| (number(partial, VAR_1), field(partial, LEN_2)));
     let (rejected, words) = partial.unwrap_or_default();
+    // Signed on the wire: fewer than none is none.
+    let rejected = rejected.and_then(|rejected| u64::try_from(rejected as i64).ok());
     (rejected.unwrap_or(0), String::from_utf8_lossy(words.unwrap_or_default()).into_owned())
 }
 

@@ -16,6 +16,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
 
 use super::{Kind, Limits};
 use crate::lifecycle::text;
@@ -63,7 +64,12 @@ impl Base {
         let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
         host_and_port(&authority).map_err(|odd| format!("{odd} in {full:?}"))?;
         if uri.query().is_some() {
-            return Err(format!("{full}: expected the store's own address, without a question mark and what follows"));
+            // What follows may be a secret.
+            return Err(
+                "expected the store's own address, without a question mark and what follows; what it asks for \
+                        to let us in goes into --from-header"
+                    .into(),
+            );
         }
         Ok(Self { scheme, authority, path: uri.path().trim_end_matches('/').to_owned() })
     }
@@ -104,6 +110,18 @@ pub fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     Ok((host, Some(port)))
 }
 
+/// Headers that say how a message is sent, where it goes and what it is: another value would break it.
+const OURS: [HeaderName; 8] = [
+    http::header::CONTENT_LENGTH,
+    http::header::CONTENT_ENCODING,
+    http::header::CONTENT_TYPE,
+    http::header::TRANSFER_ENCODING,
+    http::header::CONNECTION,
+    http::header::UPGRADE,
+    http::header::TE,
+    http::header::HOST,
+];
+
 /// Reads `NAME=VALUE` or `NAME: VALUE` as a header that nothing will ever print.
 ///
 /// # Errors
@@ -111,7 +129,11 @@ pub fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), String> {
 pub fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let at = text.find(['=', ':']).ok_or("expected NAME=VALUE, found neither = nor :")?;
     let (name, value) = (text[..at].trim(), text[at + 1..].trim());
-    let name = name.parse().map_err(|_| format!("expected a header's name before the sign, found {name:?}"))?;
+    let name: HeaderName =
+        name.parse().map_err(|_| format!("expected a header's name before the sign, found {name:?}"))?;
+    if OURS.contains(&name) {
+        return Err(format!("{name} is set by what is sent, and cannot be chosen"));
+    }
     let mut value =
         HeaderValue::from_str(value).map_err(|_| format!("the value for {name} holds what a header cannot"))?;
     value.set_sensitive(true);
@@ -191,6 +213,11 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The JSON object that it is; `None` for anything else. A list would pass for an object without fields.
+    pub fn object<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
+        self.body.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(&self.body).ok()).flatten()
+    }
+
     /// What came, for [`Failure::WrongApi`].
     pub fn told(&self, path: &str) -> String {
         let kind = if self.content_type.is_empty() { "without a content type" } else { &self.content_type };
@@ -348,6 +375,7 @@ mod tests {
         assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-scope-orgid", "team a"));
         let (_, value) = header("Authorization: Bearer hush=").unwrap();
         assert_eq!((value.to_str().unwrap(), format!("{value:?}").contains("hush")), ("Bearer hush=", false));
+        assert!(header("Content-Length: 5").is_err_and(|error| error.contains("content-length is set by")));
         assert!(header("hush").is_err_and(|error| !error.contains("hush")));
         assert!(header("A=hu\nsh").is_err_and(|error| !error.contains("hu")));
     }

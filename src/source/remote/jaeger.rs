@@ -4,6 +4,7 @@
 //! durations of one span, no attributes. Owns: its parameters, its envelopes. Keeps out: OTLP/JSON (`otlp::json`).
 
 use bytes::Bytes;
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -237,8 +238,11 @@ async fn document<T: for<'de> Deserialize<'de>>(
     query: &[(&str, &str)],
 ) -> Result<T, Failure> {
     let reply = client.get(path, query, "application/json").await?;
-    match serde_json::from_slice(&reply.body) {
-        Ok(document) if reply.status.is_success() => Ok(document),
+    if let Some(Envelope { error: Some(Declined { message }), .. }) = reply.object() {
+        return Err(Failure::Declined(clean(message.as_bytes())));
+    }
+    match reply.object() {
+        Some(document) if reply.status.is_success() => Ok(document),
         _ => Err(Failure::WrongApi(reply.told(path))),
     }
 }
@@ -250,7 +254,8 @@ async fn traces(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<B
         return Ok(reply.body);
     }
     match serde_json::from_slice::<Envelope<'_>>(&reply.body) {
-        Ok(Envelope { error: Some(_), .. }) => Ok(Bytes::new()),
+        Ok(Envelope { error: Some(_), .. }) if reply.status == StatusCode::NOT_FOUND => Ok(Bytes::new()),
+        Ok(Envelope { error: Some(Declined { message }), .. }) => Err(Failure::Declined(clean(message.as_bytes()))),
         _ => Err(Failure::WrongApi(reply.told(path))),
     }
 }

@@ -139,7 +139,7 @@ impl Tempo {
 /// The traces found, and how many there are whose ids cannot be read.
 async fn found(client: &Client, parameters: &[(&str, &str)]) -> Result<(Vec<TraceId>, usize), Failure> {
     let reply = client.get(SEARCH, parameters, "application/json").await?;
-    let Ok(found) = serde_json::from_slice::<Found>(&reply.body) else {
+    let Some(found) = reply.object::<Found>() else {
         return Err(Failure::WrongApi(reply.told(SEARCH)));
     };
     if reply.status == StatusCode::NOT_FOUND {

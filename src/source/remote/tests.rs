@@ -364,6 +364,18 @@ fn failures_say_what_to_do() {
         "{error}"
     );
     assert!(failed(&html, Kind::Tempo).contains("Tempo's HTTP API"));
+    // An answer that fits no document of its API, or holds an error whatever its status, is no empty one.
+    for kind in [Kind::Jaeger, Kind::Tempo] {
+        assert!(failed(&Fake::new(|_, _| json("[]")), kind).contains("does not answer as"));
+    }
+    let error = r#"{"error":{"httpCode":400,"message":"bad\u001b query"}}"#;
+    assert!(failed(&Fake::new(move |_, _| json(error)), Kind::Jaeger).contains("bad\u{fffd} query"));
+    let declining = Fake::new(move |path, _| match path {
+        "/api/v3/traces" => (400, "application/json", error.as_bytes().to_vec()),
+        "/api/v3/services" => json(r#"{"services":["dynamo-frontend"]}"#),
+        _ => json(r#"{"operations":[{"name":"http-request"}]}"#),
+    });
+    assert!(failed(&declining, Kind::Jaeger).contains("declined: 400 Bad Request"));
     let moved = Fake::new(|_, _| (302, "text/html", Vec::new()));
     assert!(failed(&moved, Kind::Jaeger).contains("not followed"));
     let bad = Fake::new(|_, _| (400, "text/plain", b"invalid TraceQL query: parse error\n\x1b[2J".to_vec()));

@@ -187,15 +187,27 @@ fn of_http(head: &Parts, body: &[u8]) -> Answer {
         true => status_message(body),
         false => String::from_utf8_lossy(body).into_owned(),
     };
-    let words = format!("{}: {}", head.status.as_u16(), clean(words.as_bytes()));
-    let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let words = match clean(words.as_bytes()) {
+        none if none.is_empty() => head.status.to_string(),
+        words => format!("{}: {words}", head.status.as_u16()),
+    };
+    let pause = head.headers.get(RETRY_AFTER).and_then(|value| pause(value.to_str().ok()?.trim()));
     match head.status {
         StatusCode::TOO_MANY_REQUESTS
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => Answer::Again(seconds.map(Duration::from_secs), words),
+        | StatusCode::GATEWAY_TIMEOUT => Answer::Again(pause, words),
         _ => Answer::Refused(words),
     }
+}
+
+/// A `Retry-After`: seconds, or a date (RFC 9110, 10.2.3).
+fn pause(text: &str) -> Option<Duration> {
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    Duration::try_from(until.duration_since(jiff::Timestamp::now())).ok()
 }
 
 fn taken(body: &[u8]) -> Answer {
@@ -229,4 +241,24 @@ fn compressed(bytes: &Bytes) -> Bytes {
     // Writing to memory does not fail.
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_asked_for_in_seconds_or_by_a_date() {
+        assert_eq!(pause("7"), Some(Duration::from_secs(7)));
+        assert!(pause("Wed, 21 Oct 2099 07:28:00 GMT").is_some_and(|pause| pause.as_secs() > 1_000_000));
+        assert_eq!((pause("Wed, 21 Oct 2015 07:28:00 GMT"), pause("soon"), pause("-1")), (None, None, None));
+    }
+
+    #[test]
+    fn fewer_than_none_rejected_is_none() {
+        // partial_success { rejected_spans: -1 }
+        let body = [0x0a, 11, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(taken(&body), Answer::Taken(0, String::new()));
+        assert_eq!(taken(&[0x0a, 2, 0x08, 3]), Answer::Taken(3, String::new()));
+    }
 }

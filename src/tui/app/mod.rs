@@ -6,6 +6,7 @@
 
 mod contract;
 mod run;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::action::{Action, Place};
-use super::keys;
+use super::keys::{self, Stroke};
 use super::layers::live::Live;
 use super::layers::menu::Menu;
 use super::layers::palette::Palette;
@@ -122,8 +123,18 @@ impl<'a> App<'a> {
     }
 
     fn on_key(&mut self, event: &KeyEvent) {
-        let Some(stroke) = keys::stroke(event) else { return };
-        match self.env.keys.find(stroke.key, self.place()) {
+        if let Some(stroke) = keys::stroke(event) {
+            self.on_stroke(stroke);
+        }
+    }
+
+    /// What a stroke does where keys go now; `None` when it types or does nothing.
+    fn action(&self, stroke: Stroke) -> Option<Action> {
+        self.env.keys.find(stroke.key, self.place())
+    }
+
+    fn on_stroke(&mut self, stroke: Stroke) {
+        match self.action(stroke) {
             Some(action) if stroke.repeated && !action.repeats() => {}
             Some(action) => self.act(action),
             None => {
@@ -141,7 +152,7 @@ impl<'a> App<'a> {
         match footer::action_at(last, self.place(), &self.env.keys, pointer.at.x) {
             Some(action) if is_footer && pointer.is_press() => self.act(action),
             _ if is_footer && pointer.is_press() => {}
-            _ => self.with_top(|layer, scene| layer.point(pointer, scene)),
+            _ => self.with_top(1, |layer, scene| layer.point(pointer, scene)),
         }
     }
 
@@ -167,29 +178,31 @@ impl<'a> App<'a> {
             }
             Action::Theme => self.layers.push(Box::new(Menu::of_themes(&self.env))),
             Action::Palette => self.layers.push(Box::new(Palette::new(self.place()))),
-            action => self.with_top(|layer, scene| layer.on(action, scene)),
+            action => self.with_top(1, |layer, scene| layer.on(action, scene)),
         }
     }
 
     fn on_typed(&mut self, text: &str) {
-        self.with_top(|layer, scene| layer.typed(text, scene));
+        self.with_top(1, |layer, scene| layer.typed(text, scene));
     }
 
-    /// Lets the top layer act on the data, then does what it asks for.
-    fn with_top(&mut self, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
+    /// Lets the top layer act on the data so many times, and does what it asks for.
+    fn with_top(&mut self, times: usize, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
         let (window_ns, past) = (self.env.window.length_ns(), self.past());
         hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
-            let Some(mut top) = self.layers.pop() else { return };
-            // Several keys in one frame: each finds what the one before made.
-            if self.stale {
-                self.scene(live, vitals, |scene| top.refresh(scene));
-            }
-            self.stale = true;
-            let commands = self.scene(live, vitals, |scene| act(top.as_mut(), scene));
-            self.layers.push(top);
-            for command in commands {
-                self.obey(command, live, vitals, now_ns);
+            for time in 0..times {
+                let Some(mut top) = self.layers.pop() else { return };
+                // Several keys in one frame: each finds what the one before made.
+                if self.stale && time == 0 {
+                    self.scene(live, vitals, |scene| top.refresh(scene));
+                }
+                self.stale = true;
+                let commands = self.scene(live, vitals, |scene| act(top.as_mut(), scene));
+                self.layers.push(top);
+                for command in commands {
+                    self.obey(command, live, vitals, now_ns);
+                }
             }
         });
     }

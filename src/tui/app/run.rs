@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ratatui::backend::Backend;
 
+use super::waiting::Waiting;
 use super::{App, Event, ExitReason, Host, Request};
 use crate::tui::screen::Screen;
 
@@ -72,10 +73,12 @@ impl App<'_> {
         let between = Duration::from_millis(1000 / MAX_FPS);
         let mut drawn: Option<Instant> = None;
         let mut changed = true;
+        let mut waiting = Waiting::default();
         self.serve(host)?;
         loop {
             let since = drawn.map(|drawn| drawn.elapsed());
             let wait = match since {
+                _ if !waiting.is_empty() => Duration::ZERO,
                 None => Duration::ZERO,
                 Some(since) if changed => between.saturating_sub(since),
                 Some(since) => {
@@ -95,15 +98,17 @@ impl App<'_> {
                     Err(RecvTimeoutError::Disconnected) => return Ok(ExitReason::Closed),
                 }
             };
-            if first.is_none() && !changed {
+            waiting.take(first.into_iter().chain(events.try_iter()), |event| self.ends(event));
+            if waiting.is_empty() && !changed {
                 if !host.is_there() {
                     return Ok(ExitReason::Closed);
                 }
                 let since = drawn.map_or(Duration::MAX, |drawn| drawn.elapsed());
                 changed = self.stays_right().is_some_and(|fresh| since >= fresh);
             }
-            for event in first.into_iter().chain(events.try_iter()) {
-                self.on(&event);
+            let begun = Instant::now();
+            while !waiting.is_empty() && begun.elapsed() < between {
+                self.handle_next(&mut waiting);
                 changed = true;
                 let served = self.serve(host)?;
                 if let Some(reason) = served.end {

@@ -67,3 +67,43 @@ fn the_loop_serves_keys_before_data_and_ends_with_its_reason() {
     assert_eq!(run(vec![Event::Closed]), ExitReason::Closed);
     assert_eq!((ExitReason::Signal(15).status(), ExitReason::Quit.status()), (143, 0));
 }
+
+/// Counts how often it is looked at.
+struct Counted<'a>(&'a Desk, Cell<usize>);
+
+impl Hub for Counted<'_> {
+    fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
+        self.1.set(self.1.get() + 1);
+        self.0.look(look, see);
+    }
+}
+
+/// Text pasted into a terminal that does not say so comes as keys.
+#[test]
+fn many_keys_at_once_are_few_looks_and_the_way_out_goes_before_them() {
+    let desk = desk(cluster());
+    let run = |keys: &str, last: KeyModifiers| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let key = |c, modifiers| {
+            let code = if c == '\r' { KeyCode::Enter } else { KeyCode::Char(c) };
+            Event::Key(KeyEvent::new(code, modifiers))
+        };
+        keys.chars().for_each(|c| sender.send(key(c, KeyModifiers::NONE)).unwrap());
+        sender.send(key(if last == KeyModifiers::CONTROL { 'c' } else { 'q' }, last)).unwrap();
+        let hub = Counted(&desk, Cell::new(0));
+        let mut app = App::new(&hub, Theme::named("light").unwrap(), &now);
+        let mut screen = Screen::new(ratatui::backend::TestBackend::new(80, 24));
+        let reason = app.run(&mut screen, &mut Hands::default(), &receiver).unwrap();
+        assert_eq!(reason, ExitReason::Quit);
+        (hub.1.get(), dump(&app.frame(80, 24)))
+    };
+    let (looks, screen) = run(&"j".repeat(50_000), KeyModifiers::NONE);
+    assert!(looks < 20 && screen.contains("49744 were left out"), "{looks} looks\n{screen}");
+    let (looks, screen) = run(&format!("/{}\r", "model:x or ".repeat(300) + "model:y"), KeyModifiers::NONE);
+    assert!(looks < 20 && screen.contains("filter ▸ model:x or"), "{looks} looks\n{screen}");
+    let (looks, _) = run(&"jk".repeat(50_000), KeyModifiers::CONTROL);
+    assert!(looks < 20, "{looks} looks");
+    // As many as a person may have typed keep their order.
+    let (_, screen) = run("/model:y\r", KeyModifiers::CONTROL);
+    assert!(screen.contains("model:y"), "{screen}");
+}

@@ -21,7 +21,7 @@ pub fn title(facts: &Facts, now_ns: u64) -> Vec<Line> {
     parts.push(vec![standing_piece(facts)]);
     parts.push(vec![match (facts.total_ns(), facts.state) {
         (Some(ns), _) => Piece::plain(format::duration(ns)),
-        (None, State::InFlight) => {
+        (None, State::InFlight) if facts.start_ns > 0 => {
             Piece::new(format!("{} so far", format::duration(now_ns.saturating_sub(facts.start_ns))), Tone::Running)
         }
         (None, _) => Nothing::Missing.sentence(),

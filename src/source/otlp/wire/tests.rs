@@ -377,7 +377,7 @@ fn a_dropped_payload_leaves_a_marker() {
     let RecordBody::Payload(payload) = &record.body else { panic!("{record:?}") };
     assert_eq!((&*record.request_id, &*record.event_type, record.time_ms), ("r-c", "request_payload", 5));
     assert_eq!((payload.complete, &*payload.drop_reason), (false, reason));
-    assert!(record.raw.contains("\"payload_complete\":false"));
+    assert!(record.raw.contains("\"payload_complete\":false") && payload.is_marker);
 }
 
 #[test]
