@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
 /// What happens to a file that is there already.
@@ -78,8 +78,10 @@ pub fn write_private(
 }
 
 fn write(path: &Path, existing: Existing, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    // Before there is something to remove: a signal that comes in between waits.
+    let signals = Signals::new([SIGINT, SIGTERM])?;
     let (aside, mut file) = beside(path)?;
-    let signals = remove_when_ended(&aside)?;
+    let signals = remove_when_ended(&aside, signals)?;
     let written = fill(&mut file).and_then(|()| file.sync_all()).and_then(|()| match existing {
         Existing::Refuse => move_to_new(&aside, path),
         Existing::Replace => fs::rename(&aside, path),
@@ -124,9 +126,8 @@ fn claim(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to).inspect_err(|_| drop(fs::remove_file(to)))
 }
 
-/// Removes a file when the process is asked to end, which it then does, until the handle is closed.
-fn remove_when_ended(path: &Path) -> io::Result<signal_hook::iterator::Handle> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+/// Removes a file when one of these signals asks the process to end, which it then does; until the handle is closed.
+fn remove_when_ended(path: &Path, mut signals: Signals) -> io::Result<Handle> {
     let handle = signals.handle();
     let path = path.to_owned();
     std::thread::Builder::new().name("unfinished".into()).spawn(move || {
@@ -143,6 +144,11 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Stdio;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, Signal, kill_process};
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
@@ -197,6 +203,35 @@ mod tests {
         }
         assert_eq!(fs::read(stale).unwrap(), b"stale");
         assert_eq!(names(folder.path()).len(), 4);
+    }
+
+    #[test]
+    fn a_process_that_is_asked_to_end_leaves_nothing() {
+        const HALF: &str = "REQTOP_TEST_HALF_A_FILE";
+        if let Some(path) = std::env::var_os(HALF) {
+            let _ = write_private(Path::new(&path), Existing::Refuse, |file| {
+                file.write_all(b"half")?;
+                loop {
+                    std::thread::park();
+                }
+            });
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for signal in [Signal::INT, Signal::TERM] {
+            let name = "writing::tests::a_process_that_is_asked_to_end_leaves_nothing";
+            let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+            command.args([name, "--exact"]).env(HALF, folder.path().join("out")).stdout(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while names(folder.path()).is_empty() {
+                assert!(Instant::now() < deadline, "nothing is written");
+                std::thread::yield_now();
+            }
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
+            assert_eq!(names(folder.path()), Vec::<String>::new());
+        }
     }
 
     #[test]

@@ -291,7 +291,7 @@ impl Writer {
         let path = &self.settings.path;
         let mut words = format!("the recording {} {what}", path.display());
         if lost > 0 {
-            words += &format!(", and {lost} exports with it");
+            words += &format!(", and with it {lost} {}", if lost == 1 { "export" } else { "exports" });
         }
         if found != Found::Cut && next == Next::Write {
             let (file, notes) = RecordFile::open(path, is_recorded)

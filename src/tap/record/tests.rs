@@ -182,7 +182,7 @@ fn what_others_do_to_the_file_is_told_and_counted() {
         // Removed: what was in it is lost.
         std::fs::remove_file(&path).unwrap();
         bench.write(4).unwrap();
-        assert!(bench.said().ends_with("was removed, and 3 exports with it; a new one is begun"));
+        assert!(bench.said().ends_with("was removed, and with it 3 exports; a new one is begun"));
         let (lines, bytes) = there(&[&path, &aside]);
         assert_eq!((bench.standing(), lines), ((9, bytes, 3), 9), "{name}");
         // Cut: so is what is no longer there.
@@ -190,7 +190,7 @@ fn what_others_do_to_the_file_is_told_and_counted() {
         let size = std::fs::metadata(&path).unwrap().len();
         std::fs::File::options().write(true).open(&path).unwrap().set_len(size - 5).unwrap();
         bench.write(2).unwrap();
-        assert!(bench.said().contains("was cut by another program, and "), "{name}");
+        assert!(bench.said().contains("was cut by another program, and with it "), "{name}");
         let (lines, bytes) = there(&[&path, &aside]);
         let standing = bench.standing();
         assert_eq!((standing, lines), ((lines, bytes, 16 - lines), lines), "{name}");
