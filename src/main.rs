@@ -12,7 +12,7 @@ use reqtop::settings::{self, Refusal};
 fn main() -> ExitCode {
     let ended = match settings::resolve(std::env::args_os()) {
         Ok(cli) => run::run(cli),
-        Err(Refusal::Usage(error)) => error.exit(),
+        Err(Refusal::Usage(error)) => return told(error),
         Err(Refusal::File(notes)) => Ended { notes, ..Ended::badly("") },
     };
     let mut out = std::io::stdout().lock();
@@ -31,4 +31,17 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Prints help, or why the command line cannot be read.
+fn told(error: clap::Error) -> ExitCode {
+    let status = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    let is_error = error.use_stderr();
+    let said = settings::said(error);
+    // What cannot be said, cannot be said.
+    let _ = match is_error {
+        true => std::io::stderr().write_all(said.as_bytes()),
+        false => std::io::stdout().write_all(said.as_bytes()),
+    };
+    status
 }

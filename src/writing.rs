@@ -1,10 +1,10 @@
 //! Files that this program writes: for their owner alone, never through a symbolic link, never over what is there unless
 //! asked to, and never half of one.
 //!
-//! What is written holds what others sent: prompts, names, ids. It may lie where others can write, too. Owns: making such a
-//! file. Keeps out: what is written.
+//! What is written holds what others sent: prompts, names, ids. It may lie where others can write, too. It is written beside
+//! its place, as `.NAME.PID.unfinished`, and takes its name once it is whole. Owns: making such a file. Keeps out: what is
+//! written.
 
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -12,6 +12,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
 
 /// What happens to a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +60,7 @@ pub fn check(path: &Path, existing: Existing) -> Result<(), String> {
     }
 }
 
-/// Writes a file whole or leaves none.
+/// Writes a file whole or leaves none by its name. Ctrl-C and SIGTERM take away what was begun; a kill leaves it beside.
 ///
 /// # Errors
 /// A sentence about this file: why it could not be written, and what to do. What was there is then as it was.
@@ -67,30 +70,73 @@ pub fn write_private(
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), String> {
     check(path, existing)?;
-    let written = match existing {
-        Existing::Refuse => make(path, fill),
-        // Beside it, so that it can take its place: a full disk costs nothing of what was there.
-        Existing::Replace => beside(path).and_then(|aside| make(&aside, fill).and_then(|()| fs::rename(&aside, path))),
-    };
-    written.map_err(|error| format!("{}: {error}", path.display()))
+    write(path, existing, fill).map_err(|error| match error.kind() {
+        // It came while this was written.
+        ErrorKind::AlreadyExists => format!("{}: is there already by now; choose another name", path.display()),
+        _ => format!("{}: {error}", path.display()),
+    })
 }
 
-/// Makes a file with what is written into it, or none.
-fn make(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let mut file = create_private(path)?;
-    let written = fill(&mut file).and_then(|()| file.sync_all());
+fn write(path: &Path, existing: Existing, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    // Before there is something to remove: a signal that comes in between waits.
+    let signals = Signals::new([SIGINT, SIGTERM])?;
+    let (aside, mut file) = beside(path)?;
+    let signals = remove_when_ended(&aside, signals)?;
+    let written = fill(&mut file).and_then(|()| file.sync_all()).and_then(|()| match existing {
+        Existing::Refuse => move_to_new(&aside, path),
+        Existing::Replace => fs::rename(&aside, path),
+    });
     if written.is_err() {
-        let _ = fs::remove_file(path);
+        let _ = fs::remove_file(&aside);
     }
+    signals.close();
     written
 }
 
-/// A name of our own beside another.
-fn beside(path: &Path) -> io::Result<PathBuf> {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().ok_or(ErrorKind::InvalidFilename)?);
-    name.push(format!(".{}", std::process::id()));
-    Ok(path.with_file_name(name))
+/// A new file beside another one.
+fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?.to_string_lossy();
+    // It must not become longer than a name may be.
+    let name: String = name.chars().take(50).collect();
+    let pid = std::process::id();
+    // In containers each process may have the number of one that was killed before.
+    let endings = (0..100).map(|number| if number == 0 { format!("{pid}") } else { format!("{pid}-{number}") });
+    for ending in endings {
+        let aside = path.with_file_name(format!(".{name}.{ending}.unfinished"));
+        match create_private(&aside) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return Ok((aside, made?)),
+        }
+    }
+    Err(io::Error::other("unfinished files of this name are beside it already; remove them"))
+}
+
+/// Gives a file a name that nothing else has.
+fn move_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+        Err(_) => claim(from, to),
+    }
+}
+
+/// The same where a file has one name only: the name is taken first, and what takes it is replaced.
+fn claim(from: &Path, to: &Path) -> io::Result<()> {
+    create_private(to)?;
+    fs::rename(from, to).inspect_err(|_| drop(fs::remove_file(to)))
+}
+
+/// Removes a file when one of these signals asks the process to end, which it then does; until the handle is closed.
+fn remove_when_ended(path: &Path, mut signals: Signals) -> io::Result<Handle> {
+    let handle = signals.handle();
+    let path = path.to_owned();
+    std::thread::Builder::new().name("unfinished".into()).spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let _ = fs::remove_file(&path);
+            let _ = emulate_default_handler(signal);
+        }
+    })?;
+    Ok(handle)
 }
 
 #[cfg(test)]
@@ -98,6 +144,11 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Stdio;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, Signal, kill_process};
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
@@ -118,6 +169,85 @@ mod tests {
         write_private(&path, Existing::Replace, |file| file.write_all(b"two")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(names(folder.path()), ["out"], "nothing is left beside it");
+    }
+
+    #[test]
+    fn nothing_half_has_the_name_and_what_comes_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        for existing in [Existing::Refuse, Existing::Replace] {
+            write_private(&path, existing, |file| {
+                file.write_all(b"half")?;
+                let name = names(folder.path()).concat();
+                assert!(name.starts_with(".out.") && name.ends_with(".unfinished"), "{name}");
+                let beside = fs::metadata(folder.path().join(&name))?;
+                assert_eq!(beside.permissions().mode() & 0o777, 0o600);
+                file.write_all(b" and whole")
+            })
+            .unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"half and whole");
+            fs::remove_file(&path).unwrap();
+            let error = write_private(&path, existing, |_| Err(io::Error::other("full"))).unwrap_err();
+            assert!(error.ends_with("out: full"), "{error}");
+            assert_eq!(names(folder.path()), Vec::<String>::new());
+        }
+        let error = write_private(&path, Existing::Refuse, |_| fs::write(&path, b"theirs")).unwrap_err();
+        assert!(error.contains("is there already"), "{error}");
+        assert_eq!((names(folder.path()), fs::read(&path).unwrap()), (vec!["out".to_owned()], b"theirs".to_vec()));
+        // What another process of this number left beside is in nobody's way; nor is a long name too long.
+        let stale = folder.path().join(format!(".new.{}.unfinished", std::process::id()));
+        fs::write(&stale, b"stale").unwrap();
+        let long = "ü".repeat(120);
+        for name in ["new", &long] {
+            write_private(&folder.path().join(name), Existing::Refuse, |file| file.write_all(b"new")).unwrap();
+        }
+        assert_eq!(fs::read(stale).unwrap(), b"stale");
+        assert_eq!(names(folder.path()).len(), 4);
+    }
+
+    #[test]
+    fn a_process_that_is_asked_to_end_leaves_nothing() {
+        const HALF: &str = "REQTOP_TEST_HALF_A_FILE";
+        if let Some(path) = std::env::var_os(HALF) {
+            let _ = write_private(Path::new(&path), Existing::Refuse, |file| {
+                file.write_all(b"half")?;
+                loop {
+                    std::thread::park();
+                }
+            });
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for signal in [Signal::INT, Signal::TERM] {
+            let name = "writing::tests::a_process_that_is_asked_to_end_leaves_nothing";
+            let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+            command.args([name, "--exact"]).env(HALF, folder.path().join("out")).stdout(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while names(folder.path()).is_empty() {
+                assert!(Instant::now() < deadline, "nothing is written");
+                std::thread::yield_now();
+            }
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
+            assert_eq!(names(folder.path()), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn a_file_system_of_single_names_has_new_files_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("from"), b"new").unwrap();
+        claim(&at("from"), &at("to")).unwrap();
+        assert_eq!((names(folder.path()), fs::read(at("to")).unwrap()), (vec!["to".to_owned()], b"new".to_vec()));
+        fs::write(at("from"), b"newer").unwrap();
+        assert_eq!(claim(&at("from"), &at("to")).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(at("to")).unwrap(), b"new");
+        // A folder cannot be linked, and takes no file's place.
+        fs::create_dir(at("folder")).unwrap();
+        assert!(move_to_new(&at("folder"), &at("other")).is_err());
+        assert_eq!(names(folder.path()), ["folder", "from", "to"]);
     }
 
     #[test]

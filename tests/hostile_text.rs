@@ -336,3 +336,31 @@ fn every_screen_draws_and_obeys_nothing() {
         assert!(!text.contains(|c| is_hostile(c) && c != '\n' && c != '\t'), "copied: {text:?}");
     }
 }
+
+#[test]
+fn names_of_files_and_words_of_the_command_line_stay_within_their_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let themes = folder.path().join("reqtop/themes");
+    std::fs::create_dir_all(&themes).unwrap();
+    let word = format!("w\u{1b}[31m\n{MARK}");
+    std::fs::write(themes.join(format!("{word}.toml")), format!("about = {word:?}\nx = 1\n")).unwrap();
+    for (words, variable, where_it_is) in [
+        (vec!["themes".to_owned()], "", "stdout"),
+        (vec![format!("--window={word}")], "", "stderr"),
+        (vec![format!("--{word}")], "", "stderr"),
+        (vec![word.clone(), word.clone(), "--from".into(), word.clone()], "", "stderr"),
+        (vec!["report".into(), "x".into()], word.as_str(), "stderr"),
+    ] {
+        let mut command = binary();
+        command.args(&words).env("XDG_CONFIG_HOME", folder.path());
+        if !variable.is_empty() {
+            command.env("REQTOP_MAX_MEMORY", variable);
+        }
+        let output = command.output().unwrap();
+        let said = if where_it_is == "stdout" { output.stdout } else { output.stderr };
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains("[31m") || words.len() > 3, "{words:?}: {said}");
+        assert!(!said.chars().any(|c| c != '\n' && is_hostile(c)), "{words:?}: {said:?}");
+        assert!(!said.lines().any(|line| line.starts_with(MARK)), "{words:?}: {said:?}");
+    }
+}

@@ -14,8 +14,15 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
         "g" | "gb" | "gib" => 1 << 30,
         other => return Err(format!("expected B, KiB, MiB or GiB, found {other:?}")),
     };
-    Ok((number * unit as f64) as usize)
+    let size = number * unit as f64;
+    if size >= MOST { Err(format!("expected a size below 8388608GiB, found {text:?}")) } else { Ok(size as usize) }
 }
+
+/// From here on a size is a slip, bytes: 8 PiB, up to where each is told from the next.
+const MOST: f64 = (1u64 << 53) as f64;
+
+/// The longest time, seconds: a hundred years.
+const LONGEST: f64 = 36_500.0 * 86_400.0;
 
 /// Reads a size in which something can be kept at all: the tables of an empty store take a part of it.
 pub(super) fn memory(text: &str) -> Result<usize, String> {
@@ -39,7 +46,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "d" => 86400.0,
         other => return Err(format!("expected ms, s, m, h or d, found {other:?}")),
     };
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+    let time = Duration::try_from_secs_f64(number * seconds).ok().filter(|time| time.as_secs_f64() <= LONGEST);
+    time.ok_or_else(|| format!("expected a time of at most 36500d, found {text:?}"))
 }
 
 #[cfg(test)]
@@ -50,6 +58,14 @@ mod tests {
     fn sizes_and_times_are_read_with_their_units() {
         assert_eq!((size("512MiB"), size("64k"), size("1.5 gib")), (Ok(512 << 20), Ok(64 << 10), Ok(3 << 29)));
         assert_eq!((memory("1MiB"), memory("1")), (Ok(1 << 20), Err("expected at least 1MiB, found \"1\"".into())));
+        for text in ["99999999999999999999GiB", "8388608GiB", &"9".repeat(400)] {
+            assert!(size(text).unwrap_err().contains("below 8388608GiB"), "{text}");
+        }
+        for text in ["36501d", "99999999999999999999", &"9".repeat(400)] {
+            assert!(duration(text).unwrap_err().contains("at most 36500d"), "{text}");
+        }
+        assert_eq!((size("8388607GiB"), size("0")), (Ok(8_388_607 << 30), Ok(0)));
+        assert_eq!(duration("36500d"), Ok(Duration::from_secs(36_500 * 86_400)));
         assert!(size("lots").is_err() && size("5 parsecs").is_err());
         assert_eq!(
             (duration("500ms"), duration("2"), duration("1.5m")),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::Ended;
 use crate::cli;
+use crate::lifecycle::text::one_line;
 use crate::settings;
 use crate::tui::action::ACTIONS;
 use crate::tui::keymap;
@@ -14,15 +15,17 @@ pub(super) fn themes() -> Ended {
     let folder = settings::themes_folder();
     let list = Themes::new(folder.clone(), Depth::Full, Signs::Unicode).list();
     let wide = list.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
+    // Names and texts of files: none begins a line of its own.
     let mut output = String::new();
     for entry in &list {
-        let _ = writeln!(output, "{:wide$}  {}  ({})", entry.name, entry.about, entry.source);
+        let line = format!("{:wide$}  {}  ({})", entry.name, entry.about, entry.source);
+        let _ = writeln!(output, "{}", one_line(&line));
         for warning in &entry.warnings {
-            let _ = writeln!(output, "{:wide$}  ! {warning}", "");
+            let _ = writeln!(output, "{:wide$}  ! {}", "", one_line(warning));
         }
     }
     if let Some(folder) = folder {
-        let _ = writeln!(output, "\nown themes: *.toml in {}", folder.display());
+        let _ = writeln!(output, "\nown themes: *.toml in {}", one_line(&folder.display().to_string()));
     }
     Ended::well(output)
 }

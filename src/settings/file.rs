@@ -1,6 +1,8 @@
 //! The settings file: which options stand in it, in which line, and the keys. Mistakes are told all at once, each with its
 //! line and what was probably meant. Keeps out: what the values come to (the command line reads them like its own).
 
+use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use clap::error::{ContextKind, ErrorKind};
@@ -16,6 +18,10 @@ use crate::tui::keys::Key;
 
 /// The largest settings file, bytes.
 const MAX_BYTES: usize = 1 << 20;
+/// The most settings and keys: each action at each place is far less.
+const MAX_ENTRIES: usize = 2000;
+/// The most mistakes that are told in words.
+const TOLD: usize = 100;
 
 /// An option as the file has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,7 +51,8 @@ pub fn name(option: &Arg) -> &str {
 }
 
 struct Reader<'a> {
-    text: &'a str,
+    /// Where each line but the first begins.
+    lines: Vec<usize>,
     options: &'a [&'a Arg],
     command: &'a Command,
     file: File,
@@ -58,14 +65,19 @@ struct Reader<'a> {
 /// Every mistake, `FILE:LINE: what`.
 pub fn read(path: &Path, command: &Command, options: &[&Arg]) -> Result<File, Vec<String>> {
     let shown = path.display();
-    let bytes = std::fs::read(path).map_err(|error| vec![format!("{shown}: {error}")])?;
-    let text = match String::from_utf8(bytes) {
-        Ok(text) if text.len() <= MAX_BYTES => text,
-        Ok(_) => return Err(vec![format!("{shown}: larger than {} KiB, so no settings", MAX_BYTES >> 10)]),
-        Err(_) => return Err(vec![format!("{shown}: not UTF-8, so no settings")]),
-    };
-    parse(&text, command, options)
-        .map_err(|wrong| wrong.into_iter().map(|(line, what)| format!("{shown}:{line}: {what}")).collect())
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| vec![format!("{shown}: {error}")])?;
+    if bytes.len() > MAX_BYTES {
+        return Err(vec![format!("{shown}: larger than {} KiB, so no settings", MAX_BYTES >> 10)]);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| vec![format!("{shown}: not UTF-8, so no settings")])?;
+    parse(&text, command, options).map_err(|wrong| {
+        let further = wrong.len().saturating_sub(TOLD);
+        let told = wrong.into_iter().take(TOLD).map(|(line, what)| format!("{shown}:{line}: {what}"));
+        told.chain((further > 0).then(|| format!("{shown}: and {further} further mistakes"))).collect()
+    })
 }
 
 /// Reads settings.
@@ -73,10 +85,15 @@ pub fn read(path: &Path, command: &Command, options: &[&Arg]) -> Result<File, Ve
 /// # Errors
 /// Every mistake with its line.
 pub fn parse(text: &str, command: &Command, options: &[&Arg]) -> Result<File, Vec<(usize, String)>> {
-    let mut reader = Reader { text, options, command, file: File::default(), wrong: Vec::new() };
+    let lines = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1).collect();
+    let mut reader = Reader { lines, options, command, file: File::default(), wrong: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         reader.tell(error.span().map_or(0, |span| span.start), format!("no TOML: {}", error.message()));
+    }
+    let entries = entries(table.get_ref());
+    if entries > MAX_ENTRIES {
+        return Err(vec![(1, format!("{entries} settings and keys, more than {MAX_ENTRIES}, so no settings"))]);
     }
     for (key, value) in table.get_ref() {
         match (key.get_ref().as_ref(), value.get_ref()) {
@@ -97,9 +114,15 @@ pub fn parse(text: &str, command: &Command, options: &[&Arg]) -> Result<File, Ve
     if reader.wrong.is_empty() { Ok(reader.file) } else { Err(reader.wrong) }
 }
 
+/// How much stands in a table and in those within it.
+fn entries(table: &DeTable<'_>) -> usize {
+    let within = table.values().map(|value| value.get_ref().as_table().map_or(0, entries));
+    table.len() + within.sum::<usize>()
+}
+
 impl Reader<'_> {
     fn line(&self, at: usize) -> usize {
-        self.text.get(..at).map_or(1, |before| before.matches('\n').count() + 1)
+        self.lines.partition_point(|start| *start <= at) + 1
     }
 
     fn tell(&mut self, at: usize, what: impl Into<String>) {

@@ -30,7 +30,7 @@ use crate::view::filter::Filter;
 use crate::view::link::{PLACE, TraceUrl};
 use crate::view::window::Window;
 
-pub use resolve::{Refusal, default_file, resolve, usual_file};
+pub use resolve::{Refusal, default_file, resolve, said, usual_file};
 
 /// Whether a settings file with this text would be understood.
 ///

@@ -4,14 +4,17 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
+use clap::error::{ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::file::{self, File, Value, name};
 use crate::cli::{self, Cli};
+use crate::lifecycle::text;
 use crate::tui::action::{ACTIONS, Row};
 use crate::tui::keymap::{Choice, Keymap};
 use crate::tui::keys::Key;
@@ -69,6 +72,51 @@ pub fn usual_file() -> Option<PathBuf> {
     super::folder().map(|folder| folder.join("config.toml"))
 }
 
+/// Whether there is a settings file at the usual place. One that cannot be reached is not taken for none: what it sets, such
+/// as a token to be asked for, would not hold.
+pub(super) fn is_there(path: &Path) -> Result<bool, Refusal> {
+    let unreached = |why: &dyn std::fmt::Display| {
+        let words = format!("{}: these settings cannot be reached: {why}", path.display());
+        Refusal::File(vec![format!("{words}; mend that, or name others with --config FILE (/dev/null for none)")])
+    };
+    match fs::metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(path) {
+            Ok(_) => Err(unreached(&"a symbolic link to a file that is not there")),
+            Err(_) => Ok(false),
+        },
+        // A home such as /dev/null has nothing in it.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        Err(error) => Err(unreached(&error)),
+    }
+}
+
+/// What is said of a command line that asks for help or cannot be read. It repeats words that may come from anywhere:
+/// none of them acts on a terminal or begins a line.
+pub fn said(mut error: clap::Error) -> String {
+    let one_line = |text: &str| text::one_line(text).into_owned();
+    let cleaned: Vec<_> = error
+        .context()
+        .filter_map(|(kind, value)| {
+            let value = match value {
+                ContextValue::String(text) => ContextValue::String(one_line(text)),
+                ContextValue::Strings(texts) => {
+                    ContextValue::Strings(texts.iter().map(|text| one_line(text)).collect())
+                }
+                ContextValue::StyledStrs(texts) => {
+                    ContextValue::StyledStrs(texts.iter().map(|text| one_line(&text.to_string()).into()).collect())
+                }
+                _ => return None,
+            };
+            Some((kind, value))
+        })
+        .collect();
+    for (kind, value) in cleaned {
+        error.insert(kind, value);
+    }
+    text::scrub(error.render().to_string().as_bytes()).into_owned()
+}
+
 /// Reads the command line over the environment over the settings file.
 ///
 /// # Errors
@@ -80,13 +128,17 @@ pub fn resolve(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Refusal
     if matches.subcommand_name().is_some_and(|name| WITHOUT_FILE.contains(&name)) || wants_defaults(&matches) {
         return Ok(Cli::from_arg_matches(&matches)?);
     }
-    let said = config_path(&matches);
-    let (path, file) = match said.or_else(usual_file) {
-        Some(path) if path.exists() || config_path(&matches).is_some() => {
-            let file = file::read(&path, &command, &file_options(&command)).map_err(Refusal::File)?;
-            (Some(path), file)
+    let (path, is_there) = match (config_path(&matches), usual_file()) {
+        (Some(path), _) => (Some(path), true),
+        (None, Some(path)) => {
+            let is_there = is_there(&path)?;
+            (Some(path), is_there)
         }
-        path => (path, File::default()),
+        (None, None) => (None, false),
+    };
+    let file = match &path {
+        Some(path) if is_there => file::read(path, &command, &file_options(&command)).map_err(Refusal::File)?,
+        _ => File::default(),
     };
     let command = with_defaults(command, &file.values);
     let matches = command.clone().try_get_matches_from(&words)?;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::resolve::file_options;
+use super::resolve::{file_options, is_there, said};
 use super::{Kind, Mode, Refusal, Until, default_file, faults, file, remote, resolve, setup, store};
 use crate::cli::{self, Cli, Command};
 use crate::tui::action::{Action, Place};
@@ -240,4 +240,66 @@ fn a_store_is_read_from_the_command_line() {
         let error = ask(words).unwrap_err();
         assert!(error.contains(word), "{error}");
     }
+}
+
+#[test]
+fn settings_that_cannot_be_reached_are_not_taken_for_none() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("there"), "").unwrap();
+    symlink(at("loop"), at("loop")).unwrap();
+    symlink(at("nowhere"), at("dangling")).unwrap();
+    assert!(is_there(&at("there")).unwrap());
+    for none in ["none", "no/such", "there/config.toml"] {
+        assert!(!is_there(&at(none)).unwrap(), "{none}");
+    }
+    for (name, why) in [("loop", "symbolic link"), ("loop/config.toml", "symbolic link"), ("dangling", "not there")] {
+        let Err(Refusal::File(lines)) = is_there(&at(name)) else { panic!("{name}") };
+        assert!(lines[0].contains(name) && lines[0].contains(why) && lines[0].contains("--config FILE"), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_settings_file_is_read_within_bounds() {
+    let read = |path: &std::path::Path| {
+        let command = cli::command();
+        file::read(path, &command, &file_options(&command)).unwrap_err()
+    };
+    assert_eq!(read("/dev/zero".as_ref()), ["/dev/zero: larger than 1024 KiB, so no settings"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    let told = |text: String| {
+        std::fs::write(&path, text).unwrap();
+        read(&path)
+    };
+    let keys = |count: usize| (0..count).map(|key| format!("k{key} = 'x'\n")).collect::<String>();
+    for section in ["", "[keys]\n", "[keys.menus]\n"] {
+        let told = told(format!("{section}{}", keys(60_000)));
+        assert!(told.len() == 1 && told[0].contains(" settings and keys, more than 2000"), "{told:?}");
+    }
+    for text in [keys(1000), "= 3\n".repeat(1000)] {
+        let told = told(text);
+        assert!(told.len() == 101 && told[0].contains("config.toml:1: "), "{}", told[0]);
+        assert!(told[100].contains("config.toml: and ") && told[100].ends_with("00 further mistakes"), "{}", told[100]);
+    }
+}
+
+#[test]
+fn what_is_said_of_the_command_line_does_not_act_on_a_terminal() {
+    for words in [
+        &["reqtop", "--window=\u{1b}[31m\n::error::x"][..],
+        &["reqtop", "--\u{1b}[31m\n::error::x"],
+        &["reqtop", "report", "--format\u{1b}[31m\n::error::x"],
+        &["reqtop", "report", "a", "--window", "\u{1b}[31m\n::error::x"],
+        &["reqtop", "report", "a", "--max-memory", "\u{1b}[31m\n::error::x"],
+    ] {
+        let Err(Refusal::Usage(error)) = resolve(words.iter().map(OsString::from)) else { panic!("{words:?}") };
+        let said = said(error);
+        assert!(said.starts_with("error: ") && said.contains("[31m"), "{said:?}");
+        assert!(!said.contains('\u{1b}') && !said.contains("\n::"), "{said:?}");
+    }
+    let Err(Refusal::Usage(help)) = resolve(["reqtop".into(), "--help".into()]) else { panic!() };
+    let plain = help.render().to_string();
+    assert_eq!(said(help), plain);
 }

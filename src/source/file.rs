@@ -87,9 +87,9 @@ pub struct Limits {
 
 impl Default for Limits {
     /// 256 MiB a piece: ten times what the Collector's file exporter writes on one line (field case B67), and little enough to
-    /// hold in memory a few times over. 4 GiB of blanks are read in seconds.
+    /// hold in memory a few times over. A GiB of blanks is read in a second.
     fn default() -> Self {
-        Self { piece: 256 << 20, joined: 512 << 10, blank: 4 << 30 }
+        Self { piece: 256 << 20, joined: 512 << 10, blank: 1 << 30 }
     }
 }
 

@@ -36,7 +36,9 @@ impl FromStr for Speed {
         }
         let number = text.trim_start_matches('×').trim_end_matches(['x', '×']).parse();
         let times = number.ok().filter(|times| (0.01..=10_000.0).contains(times));
-        times.map(Self::Times).ok_or_else(|| format!("expected a number such as 1, 10 or 0.5, or max, found {text:?}"))
+        times.map(Self::Times).ok_or_else(|| {
+            format!("expected a number from 0.01 to 10000, such as 1, 10 or 0.5, or max; found {text:?}")
+        })
     }
 }
 
@@ -198,8 +200,9 @@ mod tests {
             assert_eq!(text.parse(), Ok(speed));
         }
         assert_eq!("10x".parse::<Speed>().map(|speed| speed.to_string()), Ok("×10".into()));
-        for text in ["", "fast", "0", "-1", "NaN", "1e9"] {
-            assert!(text.parse::<Speed>().unwrap_err().contains("expected a number"), "{text}");
+        for text in ["", "fast", "0", "-1", "NaN", "1e9", "0.0001"] {
+            let error = text.parse::<Speed>().unwrap_err();
+            assert!(error.contains("expected a number from 0.01 to 10000"), "{error}");
         }
     }
 

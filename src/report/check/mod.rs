@@ -26,6 +26,9 @@ pub const SCHEMA: &str = "reqtop.check.v1";
 /// The most violations of one check that are listed; all are counted.
 const LISTED: usize = 1000;
 
+/// So much of a word that is no check is repeated, characters.
+const NAMED: usize = 60;
+
 /// What is asked beyond the checks themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
@@ -60,13 +63,18 @@ impl Accepted {
     /// # Errors
     /// A line whose first word is no check.
     pub fn read(text: &str) -> Result<Vec<Self>, String> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
         lines
             .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
             .map(|(at, line)| {
                 let (check, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
                 if CheckId::of(check).is_none() {
-                    return Err(format!("line {at}: {check:?} is no check; `reqtop checks` lists them"));
+                    let mut shown: String = check.chars().take(NAMED).collect();
+                    if shown.len() < check.len() {
+                        shown.push('…');
+                    }
+                    return Err(format!("line {at}: {shown:?} is no check; `reqtop checks` lists them"));
                 }
                 Ok(Self { check: check.into(), text: text.trim().into() })
             })
@@ -359,6 +367,9 @@ mod tests {
         assert!(read[0].covers("queue.reason", "in request r1: …") && !read[0].covers("queue.reason", "request r2"));
         assert!(read[1].covers("root.unknown", "anything"));
         assert!(Accepted::read("no.check x").unwrap_err().contains("line 1"));
+        assert_eq!(Accepted::read("\u{feff}root.unknown\r\n").map(|read| read.len()), Ok(1), "a byte order mark");
+        let long = Accepted::read(&"x".repeat(9000)).unwrap_err();
+        assert!(long.len() < 200 && long.contains("xx…"), "{long}");
     }
 
     #[test]

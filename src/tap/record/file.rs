@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
-use flate2::bufread::GzDecoder;
+use flate2::bufread::{GzDecoder, MultiGzDecoder};
 use flate2::write::GzEncoder;
 use rustix::fs::OFlags;
 
@@ -54,6 +54,15 @@ impl Form {
         }
     }
 
+    /// All lines of a source.
+    fn inflate<'s>(self, source: impl BufRead + 's) -> io::Result<Box<dyn Read + 's>> {
+        Ok(match self {
+            Self::Plain => Box::new(source),
+            Self::Gzip => Box::new(MultiGzDecoder::new(source)),
+            Self::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(source)?),
+        })
+    }
+
     fn magic(self) -> &'static [u8] {
         match self {
             Self::Plain => b"{",
@@ -70,21 +79,36 @@ pub struct RecordFile {
     form: Form,
     file: File,
     size: u64,
+    /// Its bytes before this program wrote to it.
+    begun: u64,
+}
+
+/// What has become of a file while it was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It is as it was written.
+    Whole,
+    /// It goes by another name; none or another file has its own.
+    Moved,
+    /// It has no name any more: it is gone once it is closed.
+    Removed,
+    /// It is shorter than what was written.
+    Cut,
 }
 
 impl RecordFile {
-    /// Begins a recording, or takes up one that is there: a torn end is cut off, of which the note tells. `is_ours` says
-    /// of a whole line whether it is one of a recording.
+    /// Begins a recording, or takes up one that is there: a torn end is cut off, of which a note tells, as one does of a file
+    /// that is open to others. `is_ours` says of a whole line whether it is one of a recording.
     ///
     /// # Errors
     /// Why this file cannot be recorded to, and what to do.
-    pub fn open(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<(Self, Option<String>), String> {
+    pub fn open(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<(Self, Vec<String>), String> {
         let form = Form::of(path);
         let named = |words: &str| format!("--record {}: {words}", path.display());
         match create(path) {
             Ok(file) => {
                 lock(&file).map_err(|words| named(&words))?;
-                return Ok((Self { path: path.to_owned(), form, file, size: 0 }, None));
+                return Ok((Self { path: path.to_owned(), form, file, size: 0, begun: 0 }, Vec::new()));
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(named(&error.to_string())),
@@ -116,10 +140,57 @@ impl RecordFile {
             file.set_len(whole).map_err(|error| named(&error.to_string()))?;
         }
         let torn = size - whole;
-        let note = (torn > 0).then(|| {
-            format!("{}: its end was torn when it was last written; {torn} bytes were cut off", path.display())
-        });
-        Ok((Self { path: path.to_owned(), form, file, size: whole }, note))
+        let shown = path.display();
+        let mut notes = Vec::new();
+        if torn > 0 {
+            notes.push(format!("{shown}: its end was torn when it was last written; {torn} bytes were cut off"));
+        }
+        if found.mode() & 0o077 != 0 {
+            notes.push(format!("the recording {shown} is open to others: chmod 600 {shown}"));
+        }
+        Ok((Self { path: path.to_owned(), form, file, size: whole, begun: whole }, notes))
+    }
+
+    /// Looks what has become of the file.
+    ///
+    /// # Errors
+    /// That cannot be told.
+    pub fn look(&self) -> io::Result<Found> {
+        let own = self.file.metadata()?;
+        let is_own = |named: fs::Metadata| (named.dev(), named.ino()) == (own.dev(), own.ino());
+        Ok(match fs::symlink_metadata(&self.path).is_ok_and(is_own) {
+            true if own.len() < self.size => Found::Cut,
+            true => Found::Whole,
+            false if own.nlink() == 0 => Found::Removed,
+            false => Found::Moved,
+        })
+    }
+
+    /// Takes up what is left after it was cut, up to the end of its last whole line; gives how many of the lines in it this
+    /// program has written.
+    ///
+    /// # Errors
+    /// It cannot be read or mended.
+    pub fn take_up(&mut self) -> io::Result<u64> {
+        let size = self.file.metadata()?.len();
+        let whole = whole_size(&mut self.file, self.form, size)?;
+        self.file.set_len(whole)?;
+        (self.size, self.begun) = (whole, self.begun.min(whole));
+        self.file.seek(SeekFrom::Start(self.begun))?;
+        let mut lines = self.form.inflate(BufReader::with_capacity(CHUNK as usize, &self.file))?;
+        let (mut count, mut bytes) = (0, vec![0; CHUNK as usize]);
+        loop {
+            match lines.read(&mut bytes) {
+                // Where it was cut and written again no pack may begin where ours did: it is told as lost.
+                Ok(0) | Err(_) => return Ok(count),
+                Ok(read) => count += memchr::memchr_iter(b'\n', &bytes[..read]).count() as u64,
+            }
+        }
+    }
+
+    /// Its bytes that this program has written.
+    pub fn written(&self) -> u64 {
+        self.size - self.begun
     }
 
     /// How it lies in the file.
@@ -139,7 +210,10 @@ impl RecordFile {
     pub fn add(&mut self, pack: &[u8]) -> io::Result<()> {
         let added = self.file.write_all(pack);
         if added.is_err() {
-            let _ = self.file.set_len(self.size);
+            // Cut, never made longer than others have left it.
+            if self.file.metadata().is_ok_and(|file| file.len() > self.size) {
+                let _ = self.file.set_len(self.size);
+            }
         } else {
             self.size += pack.len() as u64;
         }
@@ -166,7 +240,7 @@ impl RecordFile {
         let file = create(&self.path)?;
         // Of a file that was just made nobody else has a lock.
         let _ = file.try_lock();
-        (self.file, self.size) = (file, 0);
+        (self.file, self.size, self.begun) = (file, 0, 0);
         aside.thin(keep)
     }
 
@@ -204,13 +278,8 @@ fn starts_as_recording(file: &mut File, form: Form, is_ours: impl Fn(&[u8]) -> b
     if !source.fill_buf()?.starts_with(form.magic()) {
         return Ok(false);
     }
-    let inflated: Box<dyn Read + '_> = match form {
-        Form::Plain => Box::new(source),
-        Form::Gzip => Box::new(GzDecoder::new(source)),
-        Form::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(source)?),
-    };
     let mut line = Vec::new();
-    BufReader::new(inflated).take(LONGEST).read_until(b'\n', &mut line)?;
+    BufReader::new(form.inflate(source)?).take(LONGEST).read_until(b'\n', &mut line)?;
     Ok(line.pop() == Some(b'\n') && is_ours(&line))
 }
 
@@ -305,108 +374,9 @@ impl RecordFile {
     /// A file that cannot be written to.
     pub fn broken(path: &Path) -> Self {
         fs::write(path, "").unwrap();
-        Self { path: path.to_owned(), form: Form::of(path), file: File::open(path).unwrap(), size: 0 }
+        Self { path: path.to_owned(), form: Form::of(path), file: File::open(path).unwrap(), size: 0, begun: 0 }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    fn ours(line: &[u8]) -> bool {
-        line.starts_with(b"{ours")
-    }
-
-    fn open(path: &Path) -> Result<(RecordFile, Option<String>), String> {
-        RecordFile::open(path, ours)
-    }
-
-    #[test]
-    fn what_others_have_put_there_is_not_written_to() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("precious"), "{ours}\n").unwrap();
-        symlink(at("precious"), at("link")).unwrap();
-        symlink(at("nowhere"), at("dangling")).unwrap();
-        fs::hard_link(at("precious"), at("hard")).unwrap();
-        fs::write(at("other"), "{\"a\":1}\n").unwrap();
-        fs::write(at("torn"), "{ours").unwrap();
-        fs::write(at("plain.gz"), "{ours}\n").unwrap();
-        for (name, said) in [
-            ("link", "symbolic link"),
-            ("dangling", "symbolic link"),
-            ("hard", "another name"),
-            ("other", "no recording"),
-            ("torn", "no recording"),
-            ("plain.gz", "in this compression"),
-            ("", "directory"),
-            ("no/such", "No such file"),
-        ] {
-            let error = open(&at(name)).unwrap_err();
-            assert!(error.contains(said), "{name}: {error}");
-        }
-        assert_eq!(fs::read_to_string(at("precious")).unwrap(), "{ours}\n");
-        assert!(!at("nowhere").exists());
-    }
-
-    #[test]
-    fn a_recording_is_its_owners_alone_and_is_taken_up_where_it_was_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst"] {
-            let path = folder.path().join(name);
-            let (mut file, note) = open(&path).unwrap();
-            assert_eq!((note, file.size()), (None, 0));
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-            assert!(open(&path).unwrap_err().contains("another program"), "{name}");
-            file.add(&file.form().pack(b"{ours:1}\n").unwrap()).unwrap();
-            file.add(&file.form().pack(b"{ours:2}\n").unwrap()).unwrap();
-            let whole = file.size();
-            drop(file);
-            let torn = Form::of(&path).pack(b"{ours:3, but torn}\n").unwrap();
-            let mut raw = OpenOptions::new().append(true).open(&path).unwrap();
-            raw.write_all(&torn[..torn.len() - 3]).unwrap();
-            let (mut file, note) = open(&path).unwrap();
-            assert!(note.unwrap().contains("cut off"));
-            assert_eq!(file.size(), whole, "{name}");
-            file.add(&file.form().pack(b"{ours:4}\n").unwrap()).unwrap();
-            let bytes = fs::read(&path).unwrap();
-            let text = match file.form() {
-                Form::Plain => bytes,
-                Form::Zstd => zstd::stream::decode_all(&bytes[..]).unwrap(),
-                Form::Gzip => {
-                    let mut text = Vec::new();
-                    flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut text).unwrap();
-                    text
-                }
-            };
-            assert_eq!(text, b"{ours:1}\n{ours:2}\n{ours:4}\n");
-        }
-    }
-
-    #[test]
-    fn what_is_put_aside_keeps_its_order_and_only_the_newest_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("run.jsonl");
-        fs::write(folder.path().join("run-notes.jsonl"), "mine").unwrap();
-        let (mut file, _) = open(&path).unwrap();
-        for line in 0..5 {
-            file.add(format!("{{ours:{line}}}\n").as_bytes()).unwrap();
-            // Two in the same millisecond have two names.
-            file.turn_over(1_796_000_000_000_000_000 + line / 2 * 1_000_000_000, 3).unwrap();
-        }
-        let mut names: Vec<String> = fs::read_dir(folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        let aside = |time: &str| format!("run-20261129T{time}Z.jsonl");
-        let expected = ["003321.000", "003321.001", "003322.000"].map(aside);
-        let text = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-        assert_eq!(names.len(), 5, "{names:?}");
-        let kept: Vec<String> = names[..3].iter().map(|name| text(name)).collect();
-        assert_eq!(kept, ["{ours:2}\n", "{ours:3}\n", "{ours:4}\n"], "{names:?} {expected:?}");
-        assert_eq!(text("run-notes.jsonl"), "mine");
-        assert_eq!((text("run.jsonl").as_str(), file.size()), ("", 0));
-    }
-}
+mod tests;

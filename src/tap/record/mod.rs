@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use self::file::{Form, RecordFile};
+use self::file::{Form, Found, RecordFile};
 use super::queue::{Entry, Exit, Gauge, Item, queue};
 use super::{Alarm, Tap};
 use crate::source::otlp::json;
@@ -36,6 +36,8 @@ const LINES: usize = 256 << 10;
 const PACK: usize = 1 << 20;
 /// … or after this time: what a kill may cost.
 const PACK_TIME: Duration = Duration::from_secs(1);
+/// How often it is looked whether the file is still there, while there is something to write.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long the end waits for what is still to be written.
 const LAST_CALL: Duration = Duration::from_secs(5);
 
@@ -53,11 +55,12 @@ pub struct Settings {
 /// How a recording stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Requests written.
+    /// Requests written, and not taken away since.
     pub requests: u64,
-    /// Bytes written, as they lie in files.
+    /// Their bytes, as they lie in files.
     pub bytes: u64,
-    /// Requests that were not recorded: no room in the queue, or the recording had ended.
+    /// Requests that are not recorded: no room in the queue, the recording had ended, or what was written was taken away by
+    /// others.
     pub lost: u64,
     /// Values nested too deeply, recorded as a note.
     pub too_deep: u64,
@@ -94,20 +97,19 @@ impl Tap for Recorder {
 }
 
 impl Recording {
-    /// Begins. `alarm` is called of a torn end that was mended, and when the recording ends early.
+    /// Begins. `alarm` is called of a torn end that was mended, of a file that is open to others, when others have moved,
+    /// removed or cut it, and when the recording ends early.
     ///
     /// # Errors
     /// Why this file cannot be recorded to, and what to do.
     pub fn start(settings: Settings, alarm: Alarm) -> Result<(Recorder, Self), String> {
-        let (file, note) = RecordFile::open(&settings.path, is_recorded)?;
-        if let Some(note) = note {
-            alarm(&note);
-        }
+        let (file, notes) = RecordFile::open(&settings.path, is_recorded)?;
+        notes.iter().for_each(|note| alarm(note));
         let (entry, exit, gauge) = queue(WAITING);
         let counts = Arc::<Counts>::default();
         let (tell, done) = sync_channel(1);
         let path = settings.path.clone();
-        let writer = Writer { settings, file, counts: Arc::clone(&counts), lines: Vec::new(), requests: 0, last_ns: 0 };
+        let writer = Writer::new(settings, file, Arc::clone(&counts));
         std::thread::Builder::new()
             .name("recorder".into())
             .spawn(move || work(writer, exit, &alarm, &tell))
@@ -175,7 +177,7 @@ fn work(mut writer: Writer, mut exit: Exit, alarm: &Alarm, tell: &SyncSender<()>
             due = None;
         } else if !packs || ended || writer.lines.len() >= PACK || due.is_some_and(|due| now >= due) {
             due = None;
-            if let Err(error) = writer.write() {
+            if let Err(error) = writer.write(alarm) {
                 alarm(&writer.give_up(&error));
             }
         } else {
@@ -185,7 +187,9 @@ fn work(mut writer: Writer, mut exit: Exit, alarm: &Alarm, tell: &SyncSender<()>
             break;
         }
     }
-    if let Err(error) = writer.file.sync() {
+    let is_going = writer.counts.ended.lock().is_none();
+    let last = if is_going { writer.look(Next::End, alarm) } else { Ok(()) };
+    if let Err(error) = last.and_then(|()| writer.file.sync()) {
         alarm(&writer.give_up(&error));
     }
     // Its lock goes before the word that it is done.
@@ -203,9 +207,24 @@ struct Writer {
     requests: u64,
     /// When the last of them came.
     last_ns: u64,
+    /// Requests in the file that were written by us.
+    in_file: u64,
+    /// When it was looked whether the file is still there.
+    looked: Option<Instant>,
+}
+
+/// What follows a look at the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Write,
+    End,
 }
 
 impl Writer {
+    fn new(settings: Settings, file: RecordFile, counts: Arc<Counts>) -> Self {
+        Self { settings, file, counts, lines: Vec::new(), requests: 0, last_ns: 0, in_file: 0, looked: None }
+    }
+
     /// Prints one request as a line.
     fn line(&mut self, item: &Item) {
         let add = |count: &AtomicU64, number| _ = count.fetch_add(number, Ordering::Relaxed);
@@ -228,16 +247,60 @@ impl Writer {
         self.last_ns = item.arrived_ns;
     }
 
-    fn write(&mut self) -> io::Result<()> {
+    fn write(&mut self, alarm: &Alarm) -> io::Result<()> {
         let pack = self.file.form().pack(&self.lines)?;
-        let size = self.file.size();
-        if size > 0 && self.settings.most.is_some_and(|most| size + pack.len() as u64 > most) {
+        let most = self.settings.most;
+        let is_full = |size: u64| size > 0 && most.is_some_and(|most| size + pack.len() as u64 > most);
+        // What is put aside must be ours, too.
+        if is_full(self.file.size()) || self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
+            self.looked = Some(Instant::now());
+            self.look(Next::Write, alarm)?;
+        }
+        if is_full(self.file.size()) {
             self.file.turn_over(self.last_ns, self.settings.keep)?;
+            self.in_file = 0;
         }
         self.file.add(&pack)?;
         self.lines.clear();
+        self.in_file += self.requests;
         self.counts.bytes.fetch_add(pack.len() as u64, Ordering::Relaxed);
         self.counts.requests.fetch_add(std::mem::take(&mut self.requests), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Looks what others have done to the file and counts what is no longer there. Where it lost its name, a new one is begun
+    /// if there is more to write: whoever moves a recording away, as one rotates a log, goes on with the next.
+    fn look(&mut self, next: Next, alarm: &Alarm) -> io::Result<()> {
+        let (before, found) = (self.file.written(), self.file.look()?);
+        let (what, left) = match found {
+            Found::Whole => return Ok(()),
+            Found::Moved => ("was moved", self.in_file),
+            Found::Removed => ("was removed", 0),
+            Found::Cut => ("was cut by another program", self.file.take_up()?.min(self.in_file)),
+        };
+        let bytes = match found {
+            Found::Removed => before,
+            Found::Cut => before.saturating_sub(self.file.written()),
+            Found::Moved | Found::Whole => 0,
+        };
+        let lost = self.in_file - left;
+        self.in_file = left;
+        self.counts.requests.fetch_sub(lost, Ordering::Relaxed);
+        self.counts.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.counts.lost.fetch_add(lost, Ordering::Relaxed);
+        let path = &self.settings.path;
+        let mut words = format!("the recording {} {what}", path.display());
+        if lost > 0 {
+            words += &format!(", and with it {lost} {}", if lost == 1 { "export" } else { "exports" });
+        }
+        if found != Found::Cut && next == Next::Write {
+            let (file, notes) = RecordFile::open(path, is_recorded)
+                .map_err(|error| io::Error::other(format!("it {what}, and no new one can be begun: {error}")))?;
+            (self.file, self.in_file) = (file, 0);
+            words += "; a new one is begun";
+            notes.iter().for_each(|note| alarm(note));
+        }
+        alarm(&words);
         Ok(())
     }
 

@@ -105,14 +105,7 @@ fn a_recording_that_cannot_be_written_ends_with_a_word_and_counts() {
     let (entry, exit, gauge) = queue(WAITING);
     let counts = Arc::<Counts>::default();
     let (tell, done) = sync_channel(1);
-    let writer = Writer {
-        settings: settings(&path),
-        file: RecordFile::broken(&path),
-        counts: Arc::clone(&counts),
-        lines: Vec::new(),
-        requests: 0,
-        last_ns: 0,
-    };
+    let writer = Writer::new(settings(&path), RecordFile::broken(&path), Arc::clone(&counts));
     let alarm: Alarm = Arc::new(move |words: &str| {
         assert!(words.contains("has stopped") && words.contains("a.jsonl"), "{words}");
         heard.fetch_add(1, Ordering::Relaxed);
@@ -128,4 +121,117 @@ fn a_recording_that_cannot_be_written_ends_with_a_word_and_counts() {
     let standing = recording.finish();
     assert_eq!((standing.requests, standing.lost), (0, sent.len() as u64));
     assert!(standing.ended.is_some() && said.load(Ordering::Relaxed) >= 1);
+}
+
+/// A recorder whose thread is this one.
+struct Bench {
+    writer: Writer,
+    alarm: Alarm,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Bench {
+    fn new(settings: Settings) -> Self {
+        let (file, _) = RecordFile::open(&settings.path, is_recorded).unwrap();
+        let said = Arc::<Mutex<Vec<String>>>::default();
+        let heard = Arc::clone(&said);
+        let alarm: Alarm = Arc::new(move |words: &str| heard.lock().push(words.to_owned()));
+        Self { writer: Writer::new(settings, file, Arc::default()), alarm, said }
+    }
+
+    /// Writes so many exports, a second after those before.
+    fn write(&mut self, count: usize) -> io::Result<()> {
+        for (signal, bytes, at_ns) in sent().iter().take(count) {
+            self.writer.line(&Item::straight(*signal, bytes, *at_ns));
+        }
+        self.writer.looked = None;
+        self.writer.write(&self.alarm)
+    }
+
+    fn standing(&self) -> (u64, u64, u64) {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Counts { requests, bytes, lost, .. } = &*self.writer.counts;
+        (load(requests), load(bytes), load(lost))
+    }
+
+    fn said(&self) -> String {
+        std::mem::take(&mut *self.said.lock()).join("\n")
+    }
+}
+
+/// Lines and bytes of files.
+fn there(paths: &[&Path]) -> (u64, u64) {
+    let lines = paths.iter().map(|path| text(path).lines().count() as u64).sum();
+    (lines, paths.iter().map(|path| std::fs::metadata(path).unwrap().len()).sum())
+}
+
+#[test]
+fn what_others_do_to_the_file_is_told_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst"] {
+        let (path, aside) = (at(name), at(&format!("aside-{name}")));
+        let mut bench = Bench::new(settings(&path));
+        bench.write(5).unwrap();
+        // Moved, as one rotates logs: it goes on in a new file, and nothing is lost.
+        std::fs::rename(&path, &aside).unwrap();
+        bench.write(3).unwrap();
+        assert_eq!(bench.said(), format!("the recording {} was moved; a new one is begun", path.display()));
+        let (lines, bytes) = there(&[&path, &aside]);
+        assert_eq!((bench.standing(), lines), ((8, bytes, 0), 8), "{name}");
+        // Removed: what was in it is lost.
+        std::fs::remove_file(&path).unwrap();
+        bench.write(4).unwrap();
+        assert!(bench.said().ends_with("was removed, and with it 3 exports; a new one is begun"));
+        let (lines, bytes) = there(&[&path, &aside]);
+        assert_eq!((bench.standing(), lines), ((9, bytes, 3), 9), "{name}");
+        // Cut: so is what is no longer there.
+        bench.write(2).unwrap();
+        let size = std::fs::metadata(&path).unwrap().len();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(size - 5).unwrap();
+        bench.write(2).unwrap();
+        assert!(bench.said().contains("was cut by another program, and with it "), "{name}");
+        let (lines, bytes) = there(&[&path, &aside]);
+        let standing = bench.standing();
+        assert_eq!((standing, lines), ((lines, bytes, 16 - lines), lines), "{name}");
+        // A torn pack costs all its lines, a torn line itself.
+        assert_eq!(lines, if name == "a.jsonl" { 12 } else { 11 }, "{name}");
+        // Gone at the end: nothing more is begun, and nothing said to be there.
+        std::fs::remove_file(&path).unwrap();
+        bench.writer.look(Next::End, &bench.alarm).unwrap();
+        assert!(bench.said().contains("was removed") && !path.exists());
+        let (lines, bytes) = there(&[&aside]);
+        assert_eq!((bench.standing(), lines), ((5, bytes, 11), 5), "{name}");
+    }
+}
+
+#[test]
+fn a_recording_that_cannot_go_on_in_a_new_file_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let mut bench = Bench::new(settings(&path));
+    bench.write(2).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "somebody else's\n").unwrap();
+    let error = bench.write(2).unwrap_err();
+    assert!(error.to_string().contains("was removed, and no new one can be begun: "), "{error}");
+    bench.writer.give_up(&error);
+    assert_eq!(bench.standing(), (0, 0, 4));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody else's\n");
+}
+
+#[test]
+fn what_is_put_aside_is_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let mut bench = Bench::new(Settings { most: Some(1), ..settings(&path) });
+    bench.write(2).unwrap();
+    bench.writer.looked = Some(Instant::now());
+    std::fs::rename(&path, folder.path().join("aside")).unwrap();
+    std::fs::write(&path, "").unwrap();
+    for (signal, bytes, at_ns) in sent().iter().take(1) {
+        bench.writer.line(&Item::straight(*signal, bytes, *at_ns));
+    }
+    bench.writer.write(&bench.alarm).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "the empty file is taken up, not put aside");
 }

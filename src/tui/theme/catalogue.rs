@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use ratatui::style::{Color, Style};
+use rustix::fs::OFlags;
 
 use super::file::File;
 use super::{Depth, Signs, Theme};
@@ -248,7 +250,12 @@ fn stem(path: &Path) -> Option<String> {
 /// The text of a file, when it can be one of a theme.
 fn read(path: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(|error| error.to_string())?;
+    // A pipe of that name would otherwise be waited for.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| error.to_string())?;
+    if !file.metadata().map_err(|error| error.to_string())?.is_file() {
+        return Err("a pipe, a device or a folder, so no theme".to_owned());
+    }
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("larger than {} KiB, so no theme", MAX_BYTES >> 10));

@@ -228,3 +228,28 @@ fn missing_parents_and_circles_are_told() {
     assert_eq!((by_path.source, by_path.name), (Source::File(path), "lost".to_owned()));
     assert!(Themes::default().find("./none.toml").unwrap_err().contains("./none.toml"));
 }
+
+#[test]
+fn what_is_no_file_is_no_theme() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.toml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    if !made.is_ok_and(|made| made.success()) {
+        println!("skipped: no mkfifo here");
+        return;
+    }
+    fs::create_dir(folder.path().join("folder.toml")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.toml")).unwrap();
+    fs::write(folder.path().join("good"), "about = 'mine'\n").unwrap();
+    std::os::unix::fs::symlink("good", folder.path().join("link.toml")).unwrap();
+    let themes = Themes::new(Some(folder.path().to_owned()), Depth::Full, Signs::Unicode);
+    // It comes back at all.
+    let list = themes.list();
+    for name in ["pipe", "folder", "zero"] {
+        let entry = list.iter().find(|entry| entry.name == name).unwrap();
+        assert_eq!(entry.warnings, ["a pipe, a device or a folder, so no theme"], "{name}");
+    }
+    let link = list.iter().find(|entry| entry.name == "link").unwrap();
+    assert_eq!((link.about.as_str(), link.warnings.len()), ("mine", 0));
+    assert!(themes.find(pipe.to_str().unwrap()).unwrap_err().ends_with("so no theme"));
+}
