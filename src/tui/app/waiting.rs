@@ -72,10 +72,11 @@ impl App<'_> {
     pub(super) fn handle_next(&mut self, waiting: &mut Waiting) {
         let Some(event) = waiting.events.pop_front() else { return };
         match &event {
-            Event::Key(key) => match stroke(key) {
-                Some(first) => self.handle_strokes(first, waiting),
-                None => {}
-            },
+            Event::Key(key) => {
+                if let Some(first) = stroke(key) {
+                    self.handle_strokes(first, waiting);
+                }
+            }
             event => self.on(event),
         }
         let left_out = std::mem::take(&mut waiting.left_out);
