@@ -130,7 +130,10 @@ fn grpc(url: String, tls: Option<ClientTlsConfig>, bearer: Option<&str>) -> Resu
 
 /// What a listener said on standard error, and what it printed.
 fn ends(listening: Listening) -> (String, serde_json::Value) {
-    let output = listening.end();
+    told(listening.end())
+}
+
+fn told(output: std::process::Output) -> (String, serde_json::Value) {
     (String::from_utf8(output.stderr).unwrap(), serde_json::from_slice(&output.stdout).unwrap())
 }
 
@@ -284,7 +287,9 @@ fn a_far_side_that_is_not_trusted_gets_nothing_and_it_is_said_why() {
         let header = ["--forward-header".to_owned(), format!("Authorization=Bearer {TOKEN}")];
         let near = trust.listen(&[&forward[..], &trust.with("--forward-ca", "other"), &header].concat());
         assert_eq!(common::post_json(near.http, &a_span()).status, 200);
-        let (said, report) = ends(near);
+        let output = near.ended_by("TERM");
+        assert_eq!(output.status.code(), Some(2), "what was not passed on shows");
+        let (said, report) = told(output);
         let passed = &report["input"]["forwarding"];
         assert_eq!((&passed["forwarded"], &passed["waiting"]), (&0.into(), &1.into()), "{passed}");
         for words in ["certificate not accepted", "--forward-ca FILE"] {
