@@ -368,6 +368,69 @@ fn a_verdict_says_what_it_was_not_asked_of() {
     assert!(status == Some(2) && told.contains("no check"), "{told}");
 }
 
+/// What was let go for room cannot be expected anything of, compared or exported; whoever asks is told.
+#[test]
+fn what_was_let_go_is_no_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.jsonl");
+    let root = |number: u64| {
+        let outcome = if number < 100 { "failed" } else { "success" };
+        wrap(&[span(json!({
+            "traceId": format!("{:032x}", number + 1), "spanId": format!("{:016x}", number + 1), "name": "request.lifecycle",
+            "attributes": [
+                {"key": "dynamo.request.id", "value": {"stringValue": format!("r{number}")}},
+                {"key": "dynamo.request.terminal.outcome", "value": {"stringValue": outcome}},
+            ],
+        }))])
+    };
+    let lines: String = (0..6_000).map(|number| format!("{}\n", root(number))).collect();
+    std::fs::write(&path, lines).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = common::binary().args(arguments).arg(&path).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let asked = ["--only", "root.unique", "--expect", "outcome:failed==0"];
+    for (memory, failed) in [("512MiB", "100"), ("1MiB", "0")] {
+        let (status, said, _) = run(&[&["check", "--json", "--max-memory", memory][..], &asked].concat());
+        let said: Json = serde_json::from_str(&said).unwrap();
+        assert_eq!((status, &said["requests"]), (Some(1), &json!(6_000)), "{memory}");
+        assert_eq!(said["expectations"][0]["found"].to_string(), failed, "{memory}");
+        assert_eq!(said["incomplete"].to_string().contains("were let go"), memory == "1MiB", "{said}");
+        let (status, written, told) = run(&["export", "--max-memory", memory]);
+        assert_eq!((status == Some(2), told.contains("were let go")), (memory == "1MiB", memory == "1MiB"), "{told}");
+        assert_eq!(written.lines().count() < 6_000, memory == "1MiB");
+    }
+    // Nor is it waited for.
+    let listening = Listening::start(&["report", "--json", "--max-memory", "1MiB", "--requests", "5500"]);
+    for line in std::fs::read_to_string(&path).unwrap().lines().collect::<Vec<_>>().chunks(500) {
+        let resources = line.iter().map(|line| serde_json::from_str::<Json>(line).unwrap()["resourceSpans"][0].clone());
+        post_json(listening.http, &json!({"resourceSpans": resources.collect::<Vec<_>>()}));
+    }
+    assert!(listening.ended().status.success());
+    // Expectations that hold whatever went are met all the same.
+    let (status, ..) = run(&["check", "--max-memory", "1MiB", "--only", "root.unique", "--expect", "<=6000"]);
+    assert_eq!(status, Some(0));
+}
+
+/// A line of which nothing is read here is as lost as one that cannot be read; so is none after a torn one.
+#[test]
+fn lines_that_hold_nothing_are_counted_and_torn_ones_cost_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("od\u{9b}d.jsonl");
+    let record = |number: u64| json!({"event": {"event_type": "tool_end", "event_time_unix_ms": number, "agent_context": {"session_id": "s"}}});
+    let odd = "{\"resourceSpan\":[]}\n".repeat(3);
+    let torn = "{\"event_time_unix_ms\":17960,\n";
+    let records: String = (0..50).map(|number| format!("{}\n", record(number))).collect();
+    std::fs::write(&path, format!("{}\n{odd}{torn}{records}", wrap(&[span(json!({}))]))).unwrap();
+    let output = common::binary().args(["report", "--json"]).arg(&path).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(!said.contains('\u{9b}'), "a file's name is hostile, too");
+    let report: Json = serde_json::from_str(&said).unwrap();
+    assert_eq!(report["input"]["bad_lines"], 4, "{}", report["input"]);
+    assert_eq!(report["records"]["total"], 50);
+}
+
 #[test]
 fn a_filter_of_check_is_asked() {
     let file = common::fixture("queue.traces.jsonl.gz");

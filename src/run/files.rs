@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::now_ns;
+use crate::lifecycle::text;
 use crate::pipeline::take_in;
 use crate::report::InputSection;
 use crate::source::file::follow::Followed;
@@ -46,7 +47,7 @@ pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<ReadIn,
     let summary = file::read(&inputs(paths), Limits::default(), &mut sink);
     let Straight { mut input, kept, arrived_ns, .. } = sink;
     input.files = paths.len() as u64 - summary.unreadable;
-    input.bad_lines = summary.bad;
+    input.bad_lines = summary.bad + summary.idle;
     if !paths.is_empty() && input.files == 0 {
         return Err(input.problems.join("; "));
     }
@@ -91,7 +92,8 @@ impl Sink for Straight<'_> {
 
     fn problem(&mut self, problem: Problem) {
         if self.input.problems.len() < TOLD {
-            self.input.problems.push(problem.to_string());
+            // The file's name is part of it.
+            self.input.problems.push(text::one_line(&problem.to_string()).into_owned());
         }
     }
 

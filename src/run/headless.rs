@@ -44,7 +44,14 @@ pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
 pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
     gather(&args.input, |Gathered { store, input, filter, mut notes }| {
         notes.extend(input.problems);
-        Ended { output: Output::Export(Box::new(store), filter), notes, status: 0 }
+        let counts = store.counts();
+        let lost = counts.spans_evicted + counts.spans_shed + counts.records_evicted;
+        if lost > 0 {
+            notes.push(format!(
+                "{lost} spans and records were let go for room and are not exported: raise --max-memory"
+            ));
+        }
+        Ended { output: Output::Export(Box::new(store), filter), notes, status: if lost > 0 { 2 } else { 0 } }
     })
 }
 
@@ -238,7 +245,9 @@ async fn listen_until(time: Option<Duration>, requests: Option<u64>, store: Arc<
             let mut store = store.lock();
             store.refresh(now_ns());
             let standing = store.standing();
-            if standing.total - standing.in_flight - standing.lost >= wanted {
+            // What was let go had ended, or was given up for room: it is waited for no more.
+            let gone = store.counts().requests_evicted;
+            if standing.total - standing.in_flight - standing.lost + gone >= wanted {
                 return;
             }
         }

@@ -125,11 +125,6 @@ impl Checked {
         self.latest[usize::from(check.0)].as_ref()
     }
 
-    /// Requests that were asked, also those that are gone.
-    pub fn asked(&self) -> u64 {
-        self.counts.first().map_or(0, |counts| counts.holds + counts.violated + counts.unknown)
-    }
-
     /// Violations, over all checks and requests.
     pub fn violations(&self) -> u64 {
         self.counts.iter().map(|counts| counts.violated).sum()
@@ -166,11 +161,6 @@ impl Store {
     /// What the checks say of a request; `None` when it has not been asked.
     pub fn answers(&self, key: RequestKey) -> Option<&Answers> {
         self.requests.get(&self.resolve(key)?)?.asked.answers.as_ref()
-    }
-
-    /// Requests held that have been asked. Walks the store.
-    pub fn checked_now(&self) -> u64 {
-        self.requests.values().filter(|request| request.asked.answers.is_some()).count() as u64
     }
 
     /// The counts of every check, in their order, over these requests alone.

@@ -170,7 +170,8 @@ impl Lens {
         request: &Request,
     ) {
         if let Some(held) = &mut self.held {
-            if let Some(was) = was.filter(|_| key < held.before && held.other(key).is_none()) {
+            // What was not there then does not come in because it has changed since.
+            if let Some(was) = was.filter(|_| held.past.has(key) && held.other(key).is_none()) {
                 held.also.insert(key, was.clone());
             }
             return;

@@ -81,6 +81,11 @@ impl Listening {
         Self { child, before, grpc, http }
     }
 
+    /// Waits until it ends by itself; gives how it ended.
+    pub fn ended(self) -> Output {
+        self.child.wait_with_output().unwrap()
+    }
+
     /// Ends it by this signal; gives how it ended.
     pub fn ended_by(self, name: &str) -> Output {
         signal(self.child.id(), name);

@@ -77,6 +77,16 @@ fn known(text: &[u8]) -> Option<Known> {
     })
 }
 
+/// Whether a line begins like a text that a program writes.
+fn begins(line: &[u8]) -> bool {
+    BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
+}
+
+/// Whether a line, whatever it begins with, is a whole object of a kind known here.
+fn is_one_of_ours(line: &[u8]) -> bool {
+    line.starts_with(b"{") && known(line).is_some() && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+}
+
 /// The texts of all files.
 #[derive(Default)]
 pub(super) struct Texts {
@@ -250,7 +260,7 @@ impl Texts {
         let last = self.line;
         reading.bad(file, Place::Line(first), format!("{reason}; nor is it a document with the lines after it"));
         for (line, bytes) in (first..).zip(bytes.split(|byte| *byte == b'\n')).skip(1) {
-            if BEGINNINGS.iter().any(|beginning| bytes.starts_with(beginning)) {
+            if begins(bytes) || is_one_of_ours(bytes) {
                 reading.summary.pieces += 1;
                 self.line = line;
                 let outcome = self.text(bytes);

@@ -32,6 +32,15 @@ fn edges(from_ns: u64, to_ns: u64, buckets: usize) -> impl Iterator<Item = (u64,
     (0..buckets).map(move |at| (edge(at), edge(at + 1)))
 }
 
+/// A depth, and the moment it is of: when it was seen, or the end of the bucket that it was seen in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reading {
+    /// How many waited.
+    pub depth: u64,
+    /// Nanoseconds since the epoch.
+    pub time_ns: u64,
+}
+
 /// Depths as queue spans saw them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Depths {
@@ -79,9 +88,10 @@ impl Depths {
         self.pools.keys().copied()
     }
 
-    /// The newest depth of a pool.
-    pub fn now(&self, pool: Phase) -> Option<u64> {
-        self.pools.get(&pool)?.moments.last().map(|(.., depth)| *depth)
+    /// The newest depth of a pool, and when it was seen.
+    pub fn now(&self, pool: Phase) -> Option<Reading> {
+        let (time_ns, _, depth) = *self.pools.get(&pool)?.moments.last()?;
+        Some(Reading { depth, time_ns })
     }
 
     /// The first and last moment of all pools.
@@ -92,8 +102,8 @@ impl Depths {
     }
 
     /// The greatest depth of a pool in each of so many buckets of equal length; where nothing was seen in a bucket, the
-    /// depth seen last before. `None` before the first. Reads at most [`STEP`] ticks a bucket.
-    pub fn series(&self, pool: Phase, from_ns: u64, to_ns: u64, buckets: usize) -> Vec<Option<u64>> {
+    /// depth seen last before, with that moment. `None` before the first. Reads at most [`STEP`] ticks a bucket.
+    pub fn series(&self, pool: Phase, from_ns: u64, to_ns: u64, buckets: usize) -> Vec<Option<Reading>> {
         let Some(seen) = self.pools.get(&pool) else { return vec![None; buckets] };
         let level = level(to_ns.saturating_sub(from_ns) / buckets.max(1) as u64);
         let (tick_ns, ticks) = (LEVELS[level], &seen.ticks[level]);
@@ -103,7 +113,9 @@ impl Depths {
                 let first = if from == from_ns { from / tick_ns } else { from.div_ceil(tick_ns) };
                 let within = ticks.range(first..to.div_ceil(tick_ns).max(first));
                 let most = within.filter_map(|(_, tick)| tick.last().copied()).max();
-                most.or_else(|| seen.moments.before(&(to, Side::In, 0)).map(|(.., depth)| *depth))
+                let before = || seen.moments.before(&(to, Side::In, 0));
+                let before = || before().map(|(time_ns, _, depth)| Reading { depth: *depth, time_ns: *time_ns });
+                most.map(|depth| Reading { depth, time_ns: to }).or_else(before)
             })
             .collect()
     }
@@ -206,11 +218,16 @@ mod tests {
         let mut depths = Depths::default();
         depths.apply(Phase::Prefill, &wait(10 * s, s / 2, Some((3, 9))), Sign::Add);
         depths.apply(Phase::Prefill, &wait(14 * s, 0, Some((1, 0))), Sign::Add);
+        let series = depths.series(Phase::Prefill, 9 * s, 16 * s, 7);
+        let depths_of = series.iter().map(|one| one.map(|one| one.depth));
+        assert!(depths_of.eq([None, Some(9), Some(9), Some(9), Some(9), Some(1), Some(0)]), "{series:?}");
+        // What holds on says since when.
         assert_eq!(
-            depths.series(Phase::Prefill, 9 * s, 16 * s, 7),
-            [None, Some(9), Some(9), Some(9), Some(9), Some(1), Some(0)]
+            series[1].zip(series[2]).map(|(seen, held)| (seen.time_ns, held.time_ns)),
+            Some((11 * s, 21 * s / 2))
         );
-        assert_eq!((depths.now(Phase::Prefill), depths.extent()), (Some(0), Some((10 * s, 14 * s))));
+        let now = Some(Reading { depth: 0, time_ns: 14 * s });
+        assert_eq!((depths.now(Phase::Prefill), depths.extent()), (now, Some((10 * s, 14 * s))));
         depths.apply(Phase::Prefill, &wait(10 * s, s / 2, Some((3, 9))), Sign::Remove);
         depths.apply(Phase::Prefill, &wait(14 * s, 0, Some((1, 0))), Sign::Remove);
         assert_eq!(depths, Depths::default());

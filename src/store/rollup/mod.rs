@@ -21,7 +21,7 @@ use std::ops::Bound;
 
 use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::stage::{Origin, Outcome};
-pub use depth::{Depths, Overlaps, TICK_NS};
+pub use depth::{Depths, Overlaps, Reading, TICK_NS};
 pub use dispatch::{Dispatches, WorkerDispatches};
 pub use queue::{ClassWaits, Queues};
 pub use ranks::Rank;

@@ -45,3 +45,25 @@ fn the_cost_of_a_filter_is_what_it_compares() {
     assert_eq!(cost("one or (two and not span:a,b)"), (0, 4));
     assert_eq!(cost("leg(phase:decode)"), (1, 0));
 }
+
+#[test]
+fn what_was_not_there_yet_does_not_come_in_by_changing() {
+    let mut store = store();
+    let root = |trace, start, end| {
+        span(trace, 1, 0, "request.lifecycle", start, end).with("dynamo.request.id", format!("r-{trace}"))
+    };
+    send(&mut store, &[root(1, 0, 1_000)], 1);
+    // Only a part of what begins later has come, before what ended long ago.
+    let part = span(2, 2, 1, "router.queue", 30_000, 30_500).with("dynamo.request.id", "r-2");
+    send(&mut store, &[part], 1);
+    send(&mut store, &[root(3, 1_000, 2_000)], 1);
+    store.refresh(1);
+    let past = store.past((EPOCH_MS + 15_000) * 1_000_000);
+    assert_eq!(past.keys().len(), 2);
+    store.hold(&past);
+    send(&mut store, &[root(2, 30_000, 31_000)], 1);
+    store.refresh(1);
+    for filter in ["", "request:r-1,r-2,r-3", "not outcome:failed"] {
+        assert_eq!(slices(&mut store, filter).1, 2, "{filter}");
+    }
+}

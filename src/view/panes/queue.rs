@@ -4,7 +4,7 @@ use compact_str::CompactString;
 
 use super::{Bar, Block, Cell, Known, Mark, Over, Pane, PlotKind, Room, said, scale, terms, time};
 use crate::lifecycle::stage::{Origin, Phase};
-use crate::store::rollup::{ClassWaits, Queues, Rollup, TICK_NS};
+use crate::store::rollup::{ClassWaits, Queues, Reading, Rollup, TICK_NS};
 use crate::view::data::Seen;
 use crate::view::{Tone, format};
 
@@ -66,6 +66,16 @@ fn nothing(seen: &Seen<'_>) -> &'static str {
     }
 }
 
+/// The greatest of these depths, one of each pool. What was seen by who left before a choice names no pool: it is of one of
+/// the others, and holds until that one is seen again.
+fn deepest(readings: impl Iterator<Item = (Phase, Reading)> + Clone) -> Option<(u64, Phase)> {
+    let known = readings.clone().filter(|(pool, _)| *pool != Phase::Unknown);
+    let newest = known.map(|(_, reading)| reading.time_ns).max();
+    let holds =
+        |pool: Phase, reading: Reading| pool != Phase::Unknown || newest.is_none_or(|newest| reading.time_ns >= newest);
+    readings.filter(|(pool, reading)| holds(*pool, *reading)).map(|(pool, reading)| (reading.depth, pool)).max()
+}
+
 /// Depth over time.
 struct Depth {
     bars: Vec<Bar>,
@@ -99,17 +109,18 @@ impl Depth {
         let pools: Vec<Phase> =
             if inferred { rollup.overlaps.pools().collect() } else { rollup.depths.pools().collect() };
         let shown: Vec<Phase> = pools.iter().copied().filter(|each| pool.is_none_or(|pool| pool == *each)).collect();
-        let series: Vec<(Phase, Vec<Option<u64>>)> = shown
+        let series: Vec<(Phase, Vec<Option<Reading>>)> = shown
             .iter()
             .map(|pool| {
                 let counts = || rollup.overlaps.series(*pool, start, end, buckets as usize);
                 let depths = || rollup.depths.series(*pool, start, end, buckets as usize);
-                (*pool, if inferred { counts().into_iter().map(Some).collect() } else { depths() })
+                let counted = |depth| Some(Reading { depth, time_ns: end });
+                (*pool, if inferred { counts().into_iter().map(counted).collect() } else { depths() })
             })
             .collect();
         let bars: Vec<Bar> = (0..buckets as usize)
             .map(|at| {
-                let deepest = series.iter().filter_map(|(pool, depths)| Some((depths[at]?, *pool))).max();
+                let deepest = deepest(series.iter().filter_map(|(pool, depths)| Some((*pool, depths[at]?))));
                 let (from, to) = (start + at as u64 * width, start + (at as u64 + 1) * width);
                 Bar {
                     value: deepest.map(|(depth, _)| depth),
@@ -124,7 +135,8 @@ impl Depth {
             .collect();
         let now = match inferred {
             true => bars.last().and_then(|bar| bar.value),
-            false => shown.iter().filter_map(|pool| rollup.depths.now(*pool)).max(),
+            false => deepest(shown.iter().filter_map(|pool| Some((*pool, rollup.depths.now(*pool)?))))
+                .map(|(depth, _)| depth),
         };
         let span = end - start;
         let ago = |ns: u64| format!("−{}", format::duration(ns));
@@ -321,4 +333,20 @@ fn counts(waits: &ClassWaits, term: impl Fn(&str) -> String) -> Vec<Cell> {
         time(&waits.waits, 0.99),
         waits.depth_in.max().map_or(Cell::label("–"), |depth| Cell::count(depth, Tone::Plain)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_of_no_pool_holds_until_a_pool_is_seen() {
+        let of = |pool, depth, time_ns| (pool, Reading { depth, time_ns });
+        let known = of(Phase::Prefill, 0, 20);
+        let deepest = |all: &[(Phase, Reading)]| deepest(all.iter().copied());
+        assert_eq!(deepest(&[of(Phase::Unknown, 13, 5), known, of(Phase::Decode, 2, 10)]), Some((2, Phase::Decode)));
+        assert_eq!(deepest(&[of(Phase::Unknown, 13, 21), known]), Some((13, Phase::Unknown)));
+        assert_eq!(deepest(&[of(Phase::Unknown, 13, 5)]), Some((13, Phase::Unknown)));
+        assert_eq!(deepest(&[]), None);
+    }
 }
