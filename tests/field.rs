@@ -402,7 +402,7 @@ fn what_was_let_go_is_no_answer() {
         assert_eq!(written.lines().count() < 6_000, memory == "1MiB");
     }
     // Nor is it waited for.
-    let listening = Listening::start(&["report", "--json", "--max-memory", "1MiB", "--requests", "5500"]);
+    let listening = Listening::start(&["report", "--json", "--max-memory", "1MiB", "--requests", "6000"]);
     for line in std::fs::read_to_string(&path).unwrap().lines().collect::<Vec<_>>().chunks(500) {
         let resources = line.iter().map(|line| serde_json::from_str::<Json>(line).unwrap()["resourceSpans"][0].clone());
         post_json(listening.http, &json!({"resourceSpans": resources.collect::<Vec<_>>()}));
