@@ -368,6 +368,34 @@ fn a_verdict_says_what_it_was_not_asked_of() {
     assert!(status == Some(2) && told.contains("no check"), "{told}");
 }
 
+/// An attribute that counts fewer than nothing, or more than anybody counts to, is no count: no sum is made of it.
+#[test]
+fn what_is_no_count_is_in_no_sum() {
+    let of = |events: Json| {
+        let attributes = |more: Json| {
+            let id = json!({"key": "dynamo.request.id", "value": {"stringValue": "r"}});
+            json!([id, {"key": "dynamo.stream.events", "value": more}])
+        };
+        let root = span(json!({"name": "request.lifecycle", "attributes": attributes(json!({"intValue": "0"}))}));
+        let stream = json!({
+            "spanId": "00000000000000a2", "parentSpanId": "00000000000000a1", "name": "response.streaming",
+            "attributes": attributes(events),
+        });
+        let listening = Listening::report();
+        post_json(listening.http, &wrap(&[root, span(stream)]));
+        listening.json()["streaming"].to_string()
+    };
+    for none in [
+        json!({"intValue": "-1"}),
+        json!({"stringValue": "9223372036854775807"}),
+        json!({"intValue": "9223372036854775807"}),
+    ] {
+        let said = of(none);
+        assert!(!said.contains("18446744073709551615") && !said.contains("9223372036854775807"), "{said}");
+    }
+    assert!(of(json!({"intValue": "7"})).contains('7'));
+}
+
 /// What was let go for room cannot be expected anything of, compared or exported; whoever asks is told.
 #[test]
 fn what_was_let_go_is_no_answer() {

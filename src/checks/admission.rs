@@ -21,7 +21,7 @@ fn result(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             format!("has result {}, expected accepted, rejected or failed", word(result))
         });
         if result == "accepted" {
-            let (transport, bytes) = (span.text(Field::Transport), span.number(Field::PayloadBytes));
+            let (transport, bytes) = (span.text(Field::Transport), span.counted(Field::PayloadBytes));
             asked.expect(span, matches!(transport, "tcp" | "quic"), || {
                 format!("was accepted by transport {}, expected tcp or quic", word(transport))
             });

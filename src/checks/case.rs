@@ -252,6 +252,11 @@ impl<'c> Span<'c> {
         self.get(field).and_then(Value::as_u64)
     }
 
+    /// The last count of a field.
+    pub fn counted(self, field: Field) -> Option<u64> {
+        self.get(field).and_then(Value::as_count)
+    }
+
     /// The last number of a field.
     pub fn float(self, field: Field) -> Option<f64> {
         self.get(field).and_then(Value::as_f64)

@@ -34,8 +34,8 @@ fn facts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let missing: Vec<&str> = [
             (queue.has(Field::QueueClass), "class"),
             (queue.has(Field::QueuePolicy), "policy"),
-            (queue.number(Field::DepthIn).is_some(), "depth.in"),
-            (!out || queue.number(Field::DepthOut).is_some(), "depth.out"),
+            (queue.counted(Field::DepthIn).is_some(), "depth.in"),
+            (!out || queue.counted(Field::DepthOut).is_some(), "depth.out"),
             (queue.flag(Field::Deferred).is_some(), "deferred"),
             (queue.has(Field::QueueOutcome), "outcome"),
         ]
@@ -108,7 +108,7 @@ fn reject_depth(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             }),
             None => asked.unknown(Why::Unsaid),
         }
-        match (queue.number(Field::DepthIn), queue.number(Field::DepthOut)) {
+        match (queue.counted(Field::DepthIn), queue.counted(Field::DepthOut)) {
             (Some(depth_in), Some(depth_out)) => asked.expect(queue, depth_in == depth_out, || {
                 format!("is rejected with depth.in {depth_in} and depth.out {depth_out}, expected them equal")
             }),

@@ -188,7 +188,7 @@ pub(super) const TTFT: Check = Check {
 
 fn ttft(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some(http) = case.spans(Stage::Http).next() else { return };
-    let Some(tokens) = http.number(Field::OutputTokens).filter(|tokens| *tokens > 0) else { return };
+    let Some(tokens) = http.counted(Field::OutputTokens).filter(|tokens| *tokens > 0) else { return };
     let Some(root) = case.root() else { return asked.unknown(Why::NoRoot) };
     let duration_ms = root.view.duration_ns() as f64 / 1e6;
     match http.get(Field::Ttft) {

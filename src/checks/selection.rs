@@ -62,7 +62,7 @@ pub(super) const ACCOUNTING: Check = Check {
 
 fn accounting(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     for span in case.spans(Stage::Selection) {
-        let Some(count) = span.number(Field::Filtered) else {
+        let Some(count) = span.counted(Field::Filtered) else {
             asked.unknown(Why::Unsaid);
             continue;
         };
@@ -97,9 +97,9 @@ pub(super) const ELIGIBLE: Check = Check {
 fn eligible(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let draft = case.facts.layout == Layout::Draft;
     for span in case.spans(Stage::Selection) {
-        let policy = if draft { Some(0) } else { span.number(Field::FilteredPolicy) };
+        let policy = if draft { Some(0) } else { span.counted(Field::FilteredPolicy) };
         let (Some(eligible), Some(candidates), Some(policy)) =
-            (span.number(Field::Eligible), span.number(Field::Candidates), policy)
+            (span.counted(Field::Eligible), span.counted(Field::Candidates), policy)
         else {
             asked.unknown(Why::Unsaid);
             continue;
@@ -127,7 +127,7 @@ pub(super) const COMPLETE: Check = Check {
 fn complete(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     for span in case.spans(Stage::Selection) {
         let result = span.get(Field::SelectionResult).and_then(|value| value.as_str());
-        let failed = result.is_some_and(|result| result != "selected") || span.number(Field::Candidates) == Some(0);
+        let failed = result.is_some_and(|result| result != "selected") || span.counted(Field::Candidates) == Some(0);
         // A dispatch that was accepted in this leg had a worker to go to.
         let dispatched = || {
             case.dispatches().any(|dispatch| {
@@ -176,7 +176,7 @@ fn best(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             continue;
         };
         asked.expect(span, margin >= 0.0, || format!("has best.margin {margin}, expected 0 or more"));
-        if span.number(Field::Candidates) == Some(1) && margin > 0.0 {
+        if span.counted(Field::Candidates) == Some(1) && margin > 0.0 {
             asked.expect(span, false, || format!("has best.margin {margin} with one candidate, expected 0"));
         }
     }
@@ -277,7 +277,7 @@ fn top_k(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
 fn rows(asked: &mut Asked<'_, '_>, span: Span<'_>, rows: &[Row<'_>], draft: bool) {
     let count = rows.len();
     asked.expect(span, count <= MOST_ROWS, || format!("has {count} top_k rows, expected at most {MOST_ROWS}"));
-    if let Some(candidates) = span.number(Field::Candidates) {
+    if let Some(candidates) = span.counted(Field::Candidates) {
         asked.expect(span, count as u64 <= candidates, || {
             format!("has {count} top_k rows for {candidates} candidates, expected no more rows than candidates")
         });

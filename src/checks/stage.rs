@@ -58,7 +58,7 @@ pub(super) const STREAMING: Check = Check {
 
 fn streaming(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     for span in case.spans(Stage::Streaming) {
-        match span.number(Field::StreamEvents) {
+        match span.counted(Field::StreamEvents) {
             Some(events) => asked.expect(span, events >= 1, || format!("yielded {events} events, expected 1 or more")),
             None => asked.unknown(Why::Unsaid),
         }

@@ -194,7 +194,7 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             };
             for attr in attrs() {
                 match attr.field {
-                    Field::StreamEvents => read.events = attr.value().as_u64(),
+                    Field::StreamEvents => read.events = attr.value().as_count(),
                     Field::StageOutcome => read.outcome = text(attr.value()),
                     _ => {}
                 }
@@ -257,8 +257,8 @@ fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
             Field::XRequestId => facts.x_request_id = id(&facts.request_id, attr.value()),
             Field::Uri => facts.endpoint = text(attr.value()),
             Field::Model => facts.model = text(attr.value()),
-            Field::InputTokens => facts.input_tokens = attr.value().as_u64(),
-            Field::OutputTokens => facts.output_tokens = attr.value().as_u64(),
+            Field::InputTokens => facts.input_tokens = attr.value().as_count(),
+            Field::OutputTokens => facts.output_tokens = attr.value().as_count(),
             Field::Ttft => {
                 // Only streams carry it here (spec lifecycle-spans §4).
                 facts.ttft_ns = attr.value().as_f64().map(|millis| (nanos(millis), Origin::Span));

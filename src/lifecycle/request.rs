@@ -75,6 +75,11 @@ impl<'a> SpanView<'a> {
         self.get(field).and_then(Value::as_u64)
     }
 
+    /// The last count of a field.
+    pub fn counted(&self, field: Field) -> Option<u64> {
+        self.get(field).and_then(Value::as_count)
+    }
+
     /// The value of an attribute by name, last one first.
     pub fn attr(&self, key: &str) -> Option<Attr<'a>> {
         self.body.attrs().filter(|attr| attr.key == key).last()

@@ -134,7 +134,7 @@ fn read_route(span: &SpanView<'_>) -> Route {
             Field::IsRetry => read.retry = attr.value().as_bool(),
             Field::MigrationReason => read.migration_reason = text(attr.value()),
             Field::FromWorker => read.from_worker = attr.value().as_u64(),
-            Field::TokensCompleted => read.tokens_carried = attr.value().as_u64(),
+            Field::TokensCompleted => read.tokens_carried = attr.value().as_count(),
             _ => {}
         }
     }
@@ -177,7 +177,7 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
         for attr in span.body.attrs().unread() {
             match attr.field {
                 Field::Transport => read.transport = text(attr.value()),
-                Field::PayloadBytes => read.payload_bytes = attr.value().as_u64(),
+                Field::PayloadBytes => read.payload_bytes = attr.value().as_count(),
                 Field::AdmissionResult => read.result = text(attr.value()),
                 _ => {}
             }

@@ -148,8 +148,8 @@ fn queue(span: &SpanView<'_>) -> Queue {
         match attr.field {
             Field::QueueClass => queue.class = text(attr.value()),
             Field::QueuePolicy => queue.policy = text(attr.value()),
-            Field::DepthIn => queue.depth_in = attr.value().as_u64(),
-            Field::DepthOut => queue.depth_out = attr.value().as_u64(),
+            Field::DepthIn => queue.depth_in = attr.value().as_count(),
+            Field::DepthOut => queue.depth_out = attr.value().as_count(),
             Field::Deferred => queue.deferred = attr.value().as_bool(),
             Field::QueueOutcome => queue.outcome = text(attr.value()),
             Field::QueueReason => queue.reason = text(attr.value()),
@@ -197,14 +197,14 @@ fn selection(span: &SpanView<'_>) -> Selection {
     for attr in span.body.attrs().unread() {
         let value = attr.value();
         match attr.field {
-            Field::Candidates => read.candidates = value.as_u64(),
-            Field::Eligible => read.eligible = value.as_u64(),
-            Field::Filtered => read.filtered = value.as_u64(),
-            Field::FilteredNotAllowed => read.filtered_parts[0] = value.as_u64(),
-            Field::FilteredConstraints => read.filtered_parts[1] = value.as_u64(),
-            Field::FilteredOverloaded => read.filtered_parts[2] = value.as_u64(),
-            Field::FilteredUnavailable => read.filtered_parts[3] = value.as_u64(),
-            Field::FilteredPolicy => read.filtered_parts[4] = value.as_u64(),
+            Field::Candidates => read.candidates = value.as_count(),
+            Field::Eligible => read.eligible = value.as_count(),
+            Field::Filtered => read.filtered = value.as_count(),
+            Field::FilteredNotAllowed => read.filtered_parts[0] = value.as_count(),
+            Field::FilteredConstraints => read.filtered_parts[1] = value.as_count(),
+            Field::FilteredOverloaded => read.filtered_parts[2] = value.as_count(),
+            Field::FilteredUnavailable => read.filtered_parts[3] = value.as_count(),
+            Field::FilteredPolicy => read.filtered_parts[4] = value.as_count(),
             Field::SelectionPolicy => read.policy = text(value),
             Field::Pool => read.pool = Phase::of(value.as_str().unwrap_or("")),
             Field::SelectedWorker => selected.id = value.as_u64(),

@@ -58,6 +58,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The count, likewise written; `None` for what is none: fewer than nothing, or more than anybody counts to (2^53).
+    pub fn as_count(self) -> Option<u64> {
+        self.as_u64().filter(|count| *count <= 1 << 53)
+    }
+
     /// The number, whether it came as number or as text; never NaN or infinite.
     pub fn as_f64(self) -> Option<f64> {
         match self {

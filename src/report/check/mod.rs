@@ -259,8 +259,7 @@ impl CheckReport {
         let expectations: Vec<ExpectationRow> =
             rules.expectations.iter().map(|expectation| expect(store, scope.as_ref(), expectation)).collect();
         let compares = rules.load.is_some() || rules.ledger.is_some();
-        let asks_more = compares || scope.is_some() || !expectations.is_empty();
-        let incomplete = incomplete(store, input, scope.as_ref(), asks_more);
+        let incomplete = incomplete(store, input, scope.as_ref());
         let passed = (incomplete.is_empty() || !rules.strict)
             && !(compares && gone(store) > 0)
             && expectations.iter().all(|row| row.met)
@@ -317,15 +316,9 @@ fn check_rows(store: &Store, scope: Option<&BTreeSet<RequestKey>>, rules: &Rules
 }
 
 /// What came and could not be asked.
-fn incomplete(
-    store: &Store,
-    input: &InputSection,
-    scope: Option<&BTreeSet<RequestKey>>,
-    asks_more: bool,
-) -> Vec<String> {
+fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<RequestKey>>) -> Vec<String> {
     let mut out = input.problems.clone();
     let counts = store.counts();
-    let gone = if asks_more { gone(store) } else { 0 };
     if scope.is_some_and(BTreeSet::is_empty) && !store.is_empty() {
         out.push(format!("the filter matches none of {} requests", store.len()));
     }
@@ -336,8 +329,9 @@ fn incomplete(
         (counts.spans_shed, "spans found no room (--max-memory)"),
         (input.requests_refused, "exports of senders were turned away"),
         (
-            gone,
-            "requests were let go before filter, expectations or load generator could be compared with them (--max-memory)",
+            gone(store),
+            "requests were let go for room before the end (--max-memory): filters, expectations and comparisons do not see \
+             them, and what came of them later was asked for itself",
         ),
     ] {
         if count > 0 {

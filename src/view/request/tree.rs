@@ -277,7 +277,7 @@ fn result(span: &SpanView<'_>) -> Line {
                 .into_iter()
                 .chain(number(Field::SelectedScore).map(|cost| Piece::plain(format::cost(cost))))
                 .chain(number(Field::Margin).map(|margin| {
-                    let candidates = span.number(Field::Eligible).or_else(|| span.number(Field::Candidates));
+                    let candidates = span.counted(Field::Eligible).or_else(|| span.counted(Field::Candidates));
                     let shown = margin_piece(margin, number(Field::BestScore), candidates);
                     let text = if margin == 0.0 { shown.text } else { format!("margin {}", shown.text) };
                     Piece { text, ..shown }
@@ -290,16 +290,16 @@ fn result(span: &SpanView<'_>) -> Line {
             result => word(result, &["accepted"]).into_iter().collect(),
         },
         Stage::Route => {
-            let carried = span.number(Field::TokensCompleted).filter(|count| *count > 0);
+            let carried = span.counted(Field::TokensCompleted).filter(|count| *count > 0);
             let carried = carried.map(|count| Piece::plain(format!("{} tokens carried", format::count(count))));
             word(span.text(Field::RouteOutcome), &["success"]).into_iter().chain(carried).collect()
         }
         Stage::Admission => {
-            let payload = span.number(Field::PayloadBytes).map(|size| Piece::dim(format::bytes(size)));
+            let payload = span.counted(Field::PayloadBytes).map(|size| Piece::dim(format::bytes(size)));
             word(span.text(Field::AdmissionResult), &["accepted"]).into_iter().chain(payload).collect()
         }
         Stage::Streaming => {
-            let events = span.number(Field::StreamEvents);
+            let events = span.counted(Field::StreamEvents);
             let events = events.map(|count| Piece::plain(format!("{} events", format::count(count))));
             events.into_iter().chain(word(span.text(Field::StageOutcome), &["success"])).collect()
         }
