@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 /// How long anything may take.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The binary on a terminal of its own.
 pub struct Terminal {
@@ -84,7 +84,7 @@ impl Terminal {
                 return text;
             }
             assert!(begun.elapsed() < DEADLINE, "waited in vain for {what}:\n{text}");
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -97,7 +97,7 @@ impl Terminal {
         let begun = Instant::now();
         while !so(self) {
             assert!(begun.elapsed() < DEADLINE, "waited in vain for {what}:\n{}", self.text());
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -132,7 +132,7 @@ impl Terminal {
         let begun = Instant::now();
         while !String::from_utf8_lossy(&self.raw.lock().unwrap()).contains(wanted) {
             assert!(begun.elapsed() < DEADLINE, "never written: {wanted:?}");
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -144,7 +144,7 @@ impl Terminal {
                 return status.exit_code();
             }
             assert!(begun.elapsed() < DEADLINE, "still running:\n{}", self.text());
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
