@@ -204,10 +204,12 @@ pub fn answer(bytes: &[u8], head: &str) -> Answer {
     Answer { status, head, body: bytes[at + 4..].to_vec() }
 }
 
-/// Says something that may be answered or hung up on; only what it does to the other side matters.
+/// Says something that may be answered or hung up on; only what it does to the other side matters. It is all there is to
+/// say: the other side need not wait for more.
 pub fn shout(address: SocketAddr, bytes: &[u8]) {
     let mut stream = TcpStream::connect(address).unwrap();
     let _ = stream.write_all(bytes);
+    let _ = stream.shutdown(std::net::Shutdown::Write);
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
