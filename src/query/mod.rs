@@ -64,6 +64,8 @@ pub const MAX_DEPTH: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     root: Option<Node>,
+    /// Of the root; counted once, as it is wanted for every request that is asked.
+    cost: Cost,
 }
 
 /// What a filter compares a request with at most, in comparisons with a value.
@@ -116,7 +118,10 @@ impl Query {
     /// # Errors
     /// The first place where the text is no filter, or not one yet.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        parse::parse(text).map(|(root, _)| Self { root })
+        let (root, _) = parse::parse(text)?;
+        let mut cost = Cost::default();
+        root.iter().for_each(|root| root.add_to(&mut cost));
+        Ok(Self { root, cost })
     }
 
     /// Whether this is the filter of every request.
@@ -131,9 +136,7 @@ impl Query {
 
     /// What asking a request costs.
     pub fn cost(&self) -> Cost {
-        let mut cost = Cost::default();
-        self.root.iter().for_each(|root| root.add_to(&mut cost));
-        cost
+        self.cost
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::now_ns;
-use crate::lifecycle::text;
 use crate::pipeline::take_in;
 use crate::report::InputSection;
 use crate::source::file::follow::Followed;
@@ -92,8 +91,7 @@ impl Sink for Straight<'_> {
 
     fn problem(&mut self, problem: Problem) {
         if self.input.problems.len() < TOLD {
-            // The file's name is part of it.
-            self.input.problems.push(text::one_line(&problem.to_string()).into_owned());
+            self.input.problems.push(problem.to_string());
         }
     }
 

@@ -1,5 +1,6 @@
 //! Commands without a screen: read files, listen if asked to, then print.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,7 @@ pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
             (_, true) => report.to_markdown(),
             _ => report.to_string(),
         };
-        Ended { notes, ..Ended::well(output) }
+        Ok(Ended { notes, ..Ended::well(output) })
     })
 }
 
@@ -51,13 +52,13 @@ pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
                 "{lost} spans and records were let go for room and are not exported: raise --max-memory"
             ));
         }
-        Ended { output: Output::Export(Box::new(store), filter), notes, status: if lost > 0 { 2 } else { 0 } }
+        let status = if lost > 0 { 2 } else { 0 };
+        Ok(Ended { output: Output::Export(Box::new(store), filter), notes, status })
     })
 }
 
 /// Asks every check and prints the verdict.
 pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
-    let read = |path: &Path| file::text(path).map_err(|error| format!("{}: {error}", path.display()));
     let mut rules = Rules { only: args.only, skip: args.skip, strict: args.strict, ..Rules::default() };
     if let Some((option, name)) = rules.unnamed() {
         return Err(format!("--{option} {name}: no check or family is called that (`reqtop checks` lists them)"));
@@ -74,61 +75,16 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         rules.expectations.push(Expectation::read(text).map_err(|error| format!("--expect {text:?}: {error}"))?);
     }
     if let Some(path) = &args.baseline {
-        rules.baseline = Accepted::read(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+        rules.baseline = Accepted::read(&file::text(path).map_err(of(path))?).map_err(of(path))?;
     }
     let format = if args.json { cli::CheckFormat::Json } else { args.format };
-    // The load generator writes its files while or after we listen: they are read when there is something to compare.
-    let load = || -> Result<(Option<LoadList>, Option<ledger::Ledger>), String> {
-        let mut list = None;
-        if let Some(path) = &args.aiperf {
-            let records =
-                aiperf::profile_export(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
-            if records.is_empty() {
-                return Err(format!(
-                    "--aiperf {}: no request is in it, so there is nothing to compare",
-                    path.display()
-                ));
-            }
-            let manifest = path.with_file_name("phase_manifest.json");
-            // It lies there only when phases were told apart.
-            let phases = match manifest.exists() {
-                true => aiperf::phase_manifest(&read(&manifest)?)
-                    .map_err(|error| format!("{}: {error}", manifest.display()))?,
-                false => Vec::new(),
-            };
-            list = Some(LoadList { records, phases });
-        }
-        let mut ledger = None;
-        if let Some(path) = &args.load {
-            let parsed = ledger::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
-            if parsed.records.is_empty() && !parsed.has_counts() {
-                return Err(format!(
-                    "--load {}: no request and no count is in it, so there is nothing to compare",
-                    path.display()
-                ));
-            }
-            if !parsed.records.is_empty() && list.is_none() {
-                list = Some(LoadList { records: parsed.records.clone(), phases: Vec::new() });
-            }
-            // A list alone has no counts to compare.
-            ledger = parsed.has_counts().then_some(parsed);
-        }
-        Ok((list, ledger))
-    };
-    let mut failed = None;
-    let ended = gather(&args.input, |Gathered { mut store, input, filter, notes }| {
+    gather(&args.input, |Gathered { mut store, input, filter, notes }| {
         rules.filter = filter;
-        let (list, ledger) = match load() {
-            Ok(load) => load,
-            Err(error) => {
-                failed = Some(error);
-                return Ended::badly("");
-            }
-        };
-        if let Some(list) = &list {
+        // The load generator writes its files while or after we listen: they are read when there is something to compare.
+        (rules.load, rules.ledger) = load(args.aiperf.as_deref(), args.load.as_deref())?;
+        if let Some(list) = &rules.load {
             store.expect_load(list);
         }
-        (rules.load, rules.ledger) = (list, ledger);
         store.check_all();
         let report = CheckReport::of(&store, &input, &rules);
         let output = match format {
@@ -137,9 +93,46 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
             cli::CheckFormat::Junit => report.to_junit(),
             cli::CheckFormat::Github => report.to_github(),
         };
-        Ended { notes, status: u8::from(!report.passed), ..Ended::well(output) }
-    })?;
-    failed.map_or(Ok(ended), Err)
+        Ok(Ended { notes, status: u8::from(!report.passed), ..Ended::well(output) })
+    })
+}
+
+/// Names a file in what is wrong with it.
+fn of<E: Display>(path: &Path) -> impl Fn(E) -> String {
+    move |error| format!("{}: {error}", path.display())
+}
+
+/// What a load generator saw: request by request, and in counts.
+fn load(listed: Option<&Path>, counted: Option<&Path>) -> Result<(Option<LoadList>, Option<ledger::Ledger>), String> {
+    let (mut list, mut ledger) = (None, None);
+    if let Some(path) = listed {
+        let records = aiperf::profile_export(&file::text(path).map_err(of(path))?).map_err(of(path))?;
+        if records.is_empty() {
+            return Err(format!("--aiperf {}: no request is in it, so there is nothing to compare", path.display()));
+        }
+        let manifest = path.with_file_name("phase_manifest.json");
+        // It lies there only when phases were told apart.
+        let phases = match manifest.exists() {
+            true => aiperf::phase_manifest(&file::text(&manifest).map_err(of(&manifest))?).map_err(of(&manifest))?,
+            false => Vec::new(),
+        };
+        list = Some(LoadList { records, phases });
+    }
+    if let Some(path) = counted {
+        let parsed = ledger::parse(&file::text(path).map_err(of(path))?).map_err(of(path))?;
+        if parsed.records.is_empty() && !parsed.has_counts() {
+            return Err(format!(
+                "--load {}: no request and no count is in it, so there is nothing to compare",
+                path.display()
+            ));
+        }
+        if !parsed.records.is_empty() && list.is_none() {
+            list = Some(LoadList { records: parsed.records.clone(), phases: Vec::new() });
+        }
+        // A list alone has no counts to compare.
+        ledger = parsed.has_counts().then_some(parsed);
+    }
+    Ok((list, ledger))
 }
 
 /// Prints the catalogue of checks.
@@ -161,7 +154,7 @@ struct Gathered {
 }
 
 /// Fills a store from what the command names, and hands it over.
-fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<Ended, String> {
+fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, String>) -> Result<Ended, String> {
     let filter = settings::filter(args.filter.as_deref())?;
     if !args.listen {
         Onward::refuse_without_listening(&args.onward, "add --listen")?;
@@ -216,7 +209,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Ended) -> Result<En
         }
     }
     store.finish(end_ns);
-    let mut ended = print(Gathered { store, input, filter, notes });
+    let mut ended = print(Gathered { store, input, filter, notes })?;
     if unreadable > 0 {
         let of = args.files.len();
         ended

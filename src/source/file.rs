@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::intake::{Payload, Receipt, Refusal};
+use crate::lifecycle::text::one_line;
 
 pub mod follow;
 mod frames;
@@ -65,10 +66,11 @@ impl From<&Path> for Input {
     }
 }
 
+/// In a line: names of files are hostile, too.
 impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) | Self::Part { path, .. } => path.display().fmt(f),
+            Self::File(path) | Self::Part { path, .. } => f.write_str(&one_line(&path.to_string_lossy())),
             Self::Stdin => f.write_str("standard input"),
         }
     }

@@ -1,5 +1,6 @@
 //! Signals as events: those that would end the program anyway (INT, TERM, HUP, QUIT, USR1, USR2) end it with 128 plus their
-//! number and the terminal given back, TSTP stops it, CONT makes it draw anew. A second signal to end does so at once, and so does time (field case B64).
+//! number and the terminal given back, TSTP stops it, CONT makes it draw anew. A second signal to end does so at once, and so
+//! does time (field case B64).
 
 use std::io;
 use std::sync::mpsc::Sender;

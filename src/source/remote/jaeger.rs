@@ -4,7 +4,6 @@
 //! durations of one span, no attributes. Owns: its parameters, its envelopes. Keeps out: OTLP/JSON (`otlp::json`).
 
 use bytes::Bytes;
-use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -68,6 +67,12 @@ struct Envelope<'a> {
 struct Declined {
     #[serde(default)]
     message: String,
+}
+
+impl From<Declined> for Failure {
+    fn from(declined: Declined) -> Self {
+        Self::Declined(clean(declined.message.as_bytes()))
+    }
 }
 
 /// How much a service's operations have to do with requests.
@@ -238,8 +243,8 @@ async fn document<T: for<'de> Deserialize<'de>>(
     query: &[(&str, &str)],
 ) -> Result<T, Failure> {
     let reply = client.get(path, query, "application/json").await?;
-    if let Some(Envelope { error: Some(Declined { message }), .. }) = reply.object() {
-        return Err(Failure::Declined(clean(message.as_bytes())));
+    if let Some(Envelope { error: Some(declined), .. }) = reply.object() {
+        return Err(declined.into());
     }
     match reply.object() {
         Some(document) if reply.status.is_success() => Ok(document),
@@ -254,8 +259,7 @@ async fn traces(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<B
         return Ok(reply.body);
     }
     match serde_json::from_slice::<Envelope<'_>>(&reply.body) {
-        Ok(Envelope { error: Some(_), .. }) if reply.status == StatusCode::NOT_FOUND => Ok(Bytes::new()),
-        Ok(Envelope { error: Some(Declined { message }), .. }) => Err(Failure::Declined(clean(message.as_bytes()))),
+        Ok(Envelope { error: Some(_), .. }) => Ok(Bytes::new()),
         _ => Err(Failure::WrongApi(reply.told(path))),
     }
 }
@@ -265,8 +269,8 @@ fn take(body: &[u8], page: &mut Page) -> Result<usize, Failure> {
     let mut traces = std::collections::HashSet::new();
     for part in serde_json::Deserializer::from_slice(body).into_iter::<Envelope<'_>>() {
         let part = part.map_err(|error| Failure::WrongApi(format!("its answer cannot be read: {error}")))?;
-        if let Some(Declined { message }) = part.error {
-            return Err(Failure::Declined(clean(message.as_bytes())));
+        if let Some(declined) = part.error {
+            return Err(declined.into());
         }
         let Some(result) = part.result else { continue };
         let mut request = Vec::with_capacity(result.get().len() / 2);

@@ -102,10 +102,16 @@ pub struct Forwarding {
 /// The forwarder's place in the line of taps.
 pub struct Forwarder {
     entry: Entry,
+    own: Arc<Own>,
+}
+
+/// What the way in and the way out have in common.
+struct Own {
     id: Id,
+    /// The endpoint, as it is told.
+    name: String,
     counts: Arc<Counts>,
     alarm: Alarm,
-    name: String,
 }
 
 impl Tap for Forwarder {
@@ -114,11 +120,11 @@ impl Tap for Forwarder {
         if item.bytes.is_empty() {
             return;
         }
-        if !item.way.is_over(&self.id) {
+        let Own { id, name, counts, alarm } = &*self.own;
+        if !item.way.is_over(id) {
             return self.entry.put(item.clone());
         }
-        if self.counts.came_back.fetch_add(1, Ordering::Relaxed) == 0 {
-            let Self { alarm, name, .. } = self;
+        if counts.came_back.fetch_add(1, Ordering::Relaxed) == 0 {
             alarm(&format!(
                 "what is forwarded to {name} comes back from there; it is passed on once, not round and round"
             ));
@@ -144,15 +150,9 @@ impl Forwarding {
             let _within = runtime.enter();
             Client::new(&target, settings.headers, settings.gzip, &settings.files)?
         };
-        let (id, name) = (Id::new(), target.to_string());
-        let forwarder = Forwarder {
-            entry,
-            id: id.clone(),
-            counts: Arc::clone(&counts),
-            alarm: Arc::clone(&alarm),
-            name: name.clone(),
-        };
-        let line = Line { client, id, counts: Arc::clone(&counts), alarm, name };
+        let own = Arc::new(Own { id: Id::new(), name: target.to_string(), counts: Arc::clone(&counts), alarm });
+        let forwarder = Forwarder { entry, own: Arc::clone(&own) };
+        let line = Line { client, own };
         std::thread::Builder::new()
             .name("forwarder".into())
             .spawn(move || {
@@ -203,10 +203,7 @@ fn tell_done(tell: &SyncSender<()>) {
 #[derive(Clone)]
 struct Line {
     client: Client,
-    id: Id,
-    counts: Arc<Counts>,
-    alarm: Alarm,
-    name: String,
+    own: Arc<Own>,
 }
 
 /// Sends what comes until the way in is gone and everything is sent.
@@ -239,13 +236,14 @@ impl Line {
     async fn send(&self, item: &Item) {
         let began = Instant::now();
         let mut pause = FIRST_PAUSE;
-        let way = item.way.and(&self.id);
+        let Own { id, counts, .. } = &*self.own;
+        let way = item.way.and(id);
         loop {
             match self.client.export(item.signal, &item.bytes, &way).await {
                 Answer::Taken(rejected, words) => {
-                    add(&self.counts.forwarded, 1);
-                    add(&self.counts.rejected, rejected);
-                    *self.counts.trouble.lock() =
+                    add(&counts.forwarded, 1);
+                    add(&counts.rejected, rejected);
+                    *counts.trouble.lock() =
                         (rejected > 0).then(|| format!("{rejected} rejected in an export that was taken: {words}"));
                     return;
                 }
@@ -254,11 +252,11 @@ impl Line {
                     return;
                 }
                 Answer::Again(asked, words) => {
-                    *self.counts.trouble.lock() = Some(words);
+                    *counts.trouble.lock() = Some(words);
                     if began.elapsed() >= GIVE_UP {
-                        return add(&self.counts.given_up, 1);
+                        return add(&counts.given_up, 1);
                     }
-                    add(&self.counts.retried, 1);
+                    add(&counts.retried, 1);
                     // Not all at the same moment.
                     let spread = pause.mul_f64(0.75 + fastrand::f64() / 2.0);
                     tokio::time::sleep(asked.map_or(spread, |asked| asked.clamp(FIRST_PAUSE, LONGEST_PAUSE))).await;
@@ -269,10 +267,11 @@ impl Line {
     }
 
     fn refuse(&self, words: &str) {
-        if self.counts.refused.fetch_add(1, Ordering::Relaxed) == 0 {
-            (self.alarm)(&format!("{} refuses what is forwarded, which is lost: {words}", self.name));
+        let Own { name, counts, alarm, .. } = &*self.own;
+        if counts.refused.fetch_add(1, Ordering::Relaxed) == 0 {
+            alarm(&format!("{name} refuses what is forwarded, which is lost: {words}"));
         }
-        *self.counts.trouble.lock() = Some(words.to_owned());
+        *counts.trouble.lock() = Some(words.to_owned());
     }
 }
 
