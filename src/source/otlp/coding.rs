@@ -1,11 +1,10 @@
 //! Content codings: what compressed bodies are called, and inflating them within a bound (a small body may be a bomb).
-//! Owns: the names, the limits. Keeps out: files (`source::file`, which inflates as it reads), gRPC (tonic inflates).
+//! Owns: the names, the limits. Keeps out: files (`source::file`, which inflates as it reads).
 
 use std::io::Read;
 
 use bytes::Bytes;
-use flate2::bufread::GzDecoder;
-use flate2::read::{DeflateDecoder, ZlibDecoder};
+use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 
 /// The largest window that zstd bodies may ask for, as a power of two: bytes that are set aside for the asking. Encoders
 /// take 8 MiB unless told otherwise.
@@ -13,6 +12,10 @@ const ZSTD_WINDOW: u32 = 24;
 
 /// Gzip members that a body may be in.
 const GZIP_MEMBERS: usize = 1000;
+
+/// Compressed bodies from this many bytes on are inflated aside, so that they do not hold up other connections: they may
+/// inflate to a thousand times as much.
+pub(super) const ASIDE: usize = 16 << 10;
 
 /// How a body is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,18 +58,12 @@ impl Coding {
             Self::Identity if body.len() > limit => Err(Inflate::TooLarge),
             Self::Identity => Ok(body),
             Self::Gzip => gzip(&body, limit),
-            Self::Zstd => match zstd::stream::read::Decoder::with_buffer(&body[..]) {
-                Ok(mut decoder) => {
-                    let window = decoder.window_log_max(ZSTD_WINDOW);
-                    window.map_err(|error| Inflate::Broken(format!("zstd: {error}")))?;
-                    read(decoder, &body, limit, "zstd")
-                }
-                Err(error) => Err(Inflate::Broken(format!("the body cannot be read as zstd: {error}"))),
-            },
+            Self::Zstd => zstd(&body, limit),
             // The standard says zlib; some senders leave its wrapper out.
-            Self::Deflate => match read(ZlibDecoder::new(&body[..]), &body, limit, "deflate") {
+            Self::Deflate => match deflate(ZlibDecoder::new(&body[..]), ZlibDecoder::into_inner, &body, limit) {
                 Err(Inflate::Broken(reason)) => {
-                    read(DeflateDecoder::new(&body[..]), &body, limit, "deflate").map_err(|error| match error {
+                    let raw = deflate(DeflateDecoder::new(&body[..]), DeflateDecoder::into_inner, &body, limit);
+                    raw.map_err(|error| match error {
                         Inflate::Broken(_) => Inflate::Broken(reason),
                         Inflate::TooLarge => Inflate::TooLarge,
                     })
@@ -97,7 +94,32 @@ fn gzip(body: &[u8], limit: usize) -> Result<Bytes, Inflate> {
     Err(Inflate::Broken(format!("the body has more than {GZIP_MEMBERS} gzip members: send it as one")))
 }
 
-fn read(decoder: impl Read, body: &[u8], limit: usize, name: &str) -> Result<Bytes, Inflate> {
+/// Inflates one frame after the other, as the decoder does by itself.
+fn zstd(body: &[u8], limit: usize) -> Result<Bytes, Inflate> {
+    let broken = |error| Inflate::Broken(format!("the body cannot be read as zstd: {error}"));
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(broken)?;
+    decoder.window_log_max(ZSTD_WINDOW).map_err(broken)?;
+    read(&mut decoder, body, limit, "zstd")
+}
+
+/// Inflates what has no members: what follows its end would be read by nobody.
+fn deflate<'b, D: Read>(
+    mut decoder: D,
+    rest: fn(D) -> &'b [u8],
+    body: &'b [u8],
+    limit: usize,
+) -> Result<Bytes, Inflate> {
+    let out = read(&mut decoder, body, limit, "deflate")?;
+    match rest(decoder) {
+        [] => Ok(out),
+        more => Err(Inflate::Broken(format!(
+            "the body cannot be read as deflate: {} bytes follow its end, expected none",
+            more.len()
+        ))),
+    }
+}
+
+fn read(decoder: &mut impl Read, body: &[u8], limit: usize, name: &str) -> Result<Bytes, Inflate> {
     let mut out = Vec::with_capacity(body.len().saturating_mul(6).min(limit));
     decoder
         .take(limit as u64 + 1)
@@ -171,5 +193,21 @@ mod tests {
         let noise = [&member(b"one")[..], b"noise"].concat();
         assert!(matches!(Coding::Gzip.inflate(noise.into(), 9), Err(Inflate::Broken(_))));
         assert!(Coding::Gzip.inflate(Bytes::new(), 9).is_err());
+        let frames = [b"one ", b"two "].map(|bytes| zstd::encode_all(&bytes[..], 1).unwrap()).concat();
+        assert_eq!(Coding::Zstd.inflate(frames.clone().into(), 9).unwrap(), "one two ");
+        assert!(Coding::Zstd.inflate([&frames[..], b"noise"].concat().into(), 99).is_err());
+    }
+
+    #[test]
+    fn nothing_follows_the_end_of_deflate() {
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+        let mut raw = DeflateEncoder::new(Vec::new(), Compression::fast());
+        zlib.write_all(b"one").unwrap();
+        raw.write_all(b"one").unwrap();
+        for body in [zlib.finish().unwrap(), raw.finish().unwrap()] {
+            assert_eq!(Coding::Deflate.inflate(body.clone().into(), 9).unwrap(), "one");
+            let twice = Coding::Deflate.inflate(body.repeat(2).into(), 9);
+            assert!(matches!(&twice, Err(Inflate::Broken(reason)) if reason.contains("deflate")), "{twice:?}");
+        }
     }
 }

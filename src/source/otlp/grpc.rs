@@ -1,30 +1,24 @@
 //! OTLP/gRPC: the export methods of the three services, with the raw bytes of each message.
 //!
-//! Owns: the methods' names, the codec that hands bytes through, gRPC statuses. Keeps out: decoding (the writer does it),
-//! sockets (`serve`). Of the metadata only the token is looked at, where one is asked for: unknown tenants and secrets pass
-//! by (field case B31).
+//! Owns: the methods' names, gRPC statuses. Keeps out: how a message lies in a body (`framing`), decoding (the writer does
+//! it), sockets (`serve`). Of the metadata only the token is looked at, where one is asked for: unknown tenants and secrets
+//! pass by (field case B31).
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use tonic::codec::{CompressionEncoding, EnabledCompressionEncodings};
-use tonic::server::{Grpc, UnaryService};
 use tonic::{Code, Status};
 
 use crate::source::intake::{Payload, Refusal, Signal};
 use crate::source::notices::Notice;
 use crate::source::way::{self, Way};
 
-use super::body::{Broken, Making};
-use super::{Raw, Shared, Token, answer};
-
-/// The bytes before a message: whether it is compressed, and its length.
-const FRAME: usize = 5;
+use super::body::Broken;
+use super::coding::{self, Coding, Inflate};
+use super::{Shared, Token, answer, framing};
 
 /// The service of all three signals.
 pub(super) fn router(shared: Arc<Shared>) -> axum::Router {
@@ -45,68 +39,67 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
         shared.notices.note(Notice::UnknownType, &format!("HTTP {} on the gRPC port", request.uri().path()));
         return (axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE, words).into_response();
     }
-    if let Err(status) = admit(&shared, request.headers()) {
+    let limit = shared.times.body;
+    let exported = match admit(&shared, request.headers()) {
+        Ok(()) => tokio::time::timeout(limit, export(&shared, request))
+            .await
+            .unwrap_or_else(|_| Err(Status::deadline_exceeded(answer::late(limit)))),
+        Err(status) => Err(status),
+    };
+    exported.unwrap_or_else(|status| {
         note(&shared, &status);
         let asked = status.code() == Code::Unauthenticated;
         let mut response = status.into_http::<Body>();
         if asked {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, Token::CHALLENGE);
         }
-        return response;
-    }
-    let signal = Signal::ALL.into_iter().find(|signal| path(*signal) == request.uri().path());
-    let response = match signal {
-        Some(signal) => {
-            let mut grpc = Grpc::new(Raw)
-                .apply_compression_config(compressions(), EnabledCompressionEncodings::default())
-                .apply_max_message_size_config(Some(shared.max_message), None);
-            let (head, body) = request.into_parts();
-            let exported = async {
-                // Its room is held until the answer, and so is the room for what it inflates to.
-                let whole = shared.room.whole(body, shared.max_message.saturating_add(FRAME)).await?;
-                if has_more(&whole.bytes) {
-                    return Err(Broken::Early("another one follows it, where an export is one message".into()));
-                }
-                let making = match whole.bytes.first() {
-                    None | Some(0) => None,
-                    Some(_) => Some(shared.room.making(shared.max_message).await?),
-                };
-                let export = Export { signal, shared: Arc::clone(&shared), making };
-                let request = Request::from_parts(head, Body::from(whole.bytes.clone()));
-                Ok(grpc.unary(export, request).await)
-            };
-            match tokio::time::timeout(shared.times.body, exported).await {
-                Ok(Ok(response)) => response,
-                Ok(Err(Broken::Busy)) => unavailable(answer::BUSY).into_http(),
-                Ok(Err(Broken::TooLarge)) => {
-                    let words =
-                        format!("the message is larger than {} bytes: send smaller batches", shared.max_message);
-                    Status::out_of_range(words).into_http()
-                }
-                Ok(Err(Broken::Early(how))) => {
-                    Status::invalid_argument(format!("the message ended early: {how}")).into_http()
-                }
-                Err(_) => Status::deadline_exceeded(answer::late(shared.times.body)).into_http(),
-            }
-        }
-        None => Status::unimplemented(format!(
-            "{}: no such method here; there are {}",
-            request.uri().path(),
-            Signal::ALL.map(path).join(", ")
-        ))
-        .into_http(),
-    };
-    if let Some(status) = response.extensions().get::<Status>() {
-        note(&shared, status);
-    }
-    response.map(Body::new)
+        response
+    })
 }
 
-/// Whether something follows the first message of a body. It would be taken by nobody and told to nobody.
-fn has_more(body: &[u8]) -> bool {
-    let Some((head, rest)) = body.split_first_chunk::<FRAME>() else { return false };
-    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
-    usize::try_from(length).is_ok_and(|length| rest.len() > length)
+async fn export(shared: &Shared, request: Request) -> Result<Response, Status> {
+    let asked = request.uri().path();
+    let Some(signal) = Signal::ALL.into_iter().find(|signal| path(*signal) == asked) else {
+        let there_are = Signal::ALL.map(path).join(", ");
+        return Err(Status::unimplemented(format!("{asked}: no such method here; there are {there_are}")));
+    };
+    let (head, body) = request.into_parts();
+    let way = Way::of(head.headers.get(way::HEADER).and_then(|ids| ids.to_str().ok()));
+    let limit = shared.max_message;
+    let broken = |broken| match broken {
+        Broken::Busy => unavailable(answer::BUSY),
+        Broken::TooLarge => too_large(limit),
+        Broken::Early(how) => Status::invalid_argument(format!("the message ended early: {how}")),
+    };
+    let whole = shared.room.whole(body, limit.saturating_add(framing::FRAME)).await.map_err(broken)?;
+    let (coding, message) = framing::message(&head.headers, &whole.bytes)?;
+    // Its room is held until the answer, and so is the room for what it inflates to.
+    let (message, _rooms) = if coding == Coding::Identity {
+        (message, (whole, None))
+    } else {
+        let aside = message.len() >= coding::ASIDE;
+        let mut making = shared.room.making(limit).await.map_err(broken)?;
+        let inflate = move || {
+            let inflated = coding.inflate(message, limit).map_err(|error| match error {
+                Inflate::TooLarge => too_large(limit),
+                Inflate::Broken(reason) => Status::invalid_argument(reason),
+            })?;
+            making.came_to(inflated.len());
+            Ok::<_, Status>((inflated, (whole, Some(making))))
+        };
+        if aside {
+            tokio::task::spawn_blocking(inflate).await.map_err(|_| unavailable(answer::CLOSING))??
+        } else {
+            inflate()?
+        }
+    };
+    let payload = Payload { way, ..Payload::otlp(signal, message) };
+    match shared.intake.offer(payload).await {
+        Ok(receipt) => Ok(framing::answer(&answer::protobuf(&receipt))),
+        Err(Refusal::Malformed(reason)) => Err(Status::invalid_argument(reason)),
+        Err(Refusal::Busy) => Err(unavailable(answer::BUSY)),
+        Err(Refusal::Closed) => Err(unavailable(answer::CLOSING)),
+    }
 }
 
 /// Whether a request is gRPC.
@@ -132,8 +125,9 @@ fn note(shared: &Shared, status: &Status) {
     let notice = match status.code() {
         Code::Ok => return,
         Code::Unavailable => Notice::Busy,
+        Code::Unimplemented if status.metadata().contains_key(framing::ACCEPTED) => Notice::UnknownType,
         Code::Unimplemented => Notice::UnknownPath,
-        Code::OutOfRange | Code::ResourceExhausted => Notice::TooLarge,
+        Code::OutOfRange => Notice::TooLarge,
         Code::DeadlineExceeded => Notice::TooSlow,
         Code::Unauthenticated => Notice::Unauthorized,
         Code::PermissionDenied => Notice::Origin,
@@ -142,45 +136,93 @@ fn note(shared: &Shared, status: &Status) {
     shared.notices.note(notice, &format!("gRPC: {}", status.message()));
 }
 
-fn compressions() -> EnabledCompressionEncodings {
-    let mut enabled = EnabledCompressionEncodings::default();
-    enabled.enable(CompressionEncoding::Gzip);
-    enabled.enable(CompressionEncoding::Deflate);
-    enabled.enable(CompressionEncoding::Zstd);
-    enabled
-}
-
-/// One call of an export method.
-struct Export {
-    signal: Signal,
-    shared: Arc<Shared>,
-    making: Option<Making>,
-}
-
-impl UnaryService<Bytes> for Export {
-    type Response = Bytes;
-    type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Bytes>, Status>> + Send>>;
-
-    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let (signal, shared, making) = (self.signal, Arc::clone(&self.shared), self.making.take());
-        let way = Way::of(request.metadata().get(way::HEADER).and_then(|ids| ids.to_str().ok()));
-        let message = request.into_inner();
-        Box::pin(async move {
-            let mut making = making;
-            if let Some(making) = &mut making {
-                making.came_to(message.len());
-            }
-            match shared.intake.offer(Payload { way, ..Payload::otlp(signal, message) }).await {
-                Ok(receipt) => Ok(tonic::Response::new(answer::protobuf(&receipt).into())),
-                Err(Refusal::Malformed(reason)) => Err(Status::invalid_argument(reason)),
-                Err(Refusal::Busy) => Err(unavailable(answer::BUSY)),
-                Err(Refusal::Closed) => Err(unavailable(answer::CLOSING)),
-            }
-        })
-    }
+fn too_large(limit: usize) -> Status {
+    Status::out_of_range(format!("the message is larger than {limit} bytes (plain or inflated): send smaller batches"))
 }
 
 fn unavailable(message: &str) -> Status {
     let details = answer::status(Code::Unavailable as i32, message, true);
     Status::with_details(Code::Unavailable, message, details.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+    use tower::ServiceExt;
+
+    use super::super::tests::messages;
+    use super::super::{Times, body::Room};
+    use super::*;
+    use crate::source::intake::{Body as Content, Bounds, Receipt, channel};
+    use crate::source::notices::Notices;
+
+    const LIMIT: usize = 64 << 20;
+
+    /// What came in of a message that says it is in this coding, and the status it was answered with.
+    async fn sent(coding: &str, message: Vec<u8>) -> (Option<Vec<u8>>, String) {
+        let (intake, mut outlet) = channel(Bounds::default());
+        let writer = std::thread::spawn(move || {
+            let delivery = outlet.recv()?;
+            let Content::Otlp(_, bytes) = &delivery.payload.body else { panic!("expected OTLP") };
+            let bytes = bytes.to_vec();
+            delivery.answer(Ok(Receipt::default()));
+            Some(bytes)
+        });
+        let shared = Shared {
+            intake,
+            notices: Notices::default(),
+            max_message: LIMIT,
+            origins: Vec::new(),
+            token: None,
+            room: Room::new(LIMIT),
+            times: Times::default(),
+        };
+        let body = [&[1][..], &(message.len() as u32).to_be_bytes(), &message].concat();
+        let request = Request::post(path(Signal::Traces))
+            .header(header::CONTENT_TYPE, "application/grpc")
+            .header("grpc-encoding", coding)
+            .body(Body::from(body))
+            .unwrap();
+        let response = router(Arc::new(shared)).oneshot(request).await.unwrap();
+        let refused = response.headers().get(Status::GRPC_STATUS).cloned();
+        let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap();
+        let told = refused.or_else(|| body.trailers()?.get(Status::GRPC_STATUS).cloned()).unwrap();
+        (writer.join().unwrap(), told.to_str().unwrap().to_owned())
+    }
+
+    #[tokio::test]
+    async fn of_several_members_every_one_is_read_or_the_sender_is_told() {
+        let messages = messages("dev-sim.traces.pb.gz");
+        let (one, two) = (&messages[0], &messages[1]);
+        let gzip = |bytes: &[u8]| {
+            let mut out = GzEncoder::new(Vec::new(), Compression::fast());
+            out.write_all(bytes).unwrap();
+            out.finish().unwrap()
+        };
+        let zlib = |bytes: &[u8]| {
+            let mut out = ZlibEncoder::new(Vec::new(), Compression::fast());
+            out.write_all(bytes).unwrap();
+            out.finish().unwrap()
+        };
+        let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
+        let both = Some([&one[..], two].concat());
+        let ok = |read: Option<Vec<u8>>| (read, "0".to_owned());
+        let invalid = || (None, (Code::InvalidArgument as i32).to_string());
+        assert!(sent("gzip", [gzip(one), gzip(two)].concat()).await == ok(both.clone()));
+        assert!(sent("zstd", [zstd(one), zstd(two)].concat()).await == ok(both));
+        assert!(sent("deflate", zlib(one)).await == ok(Some(one.clone())));
+        assert!(sent("deflate", [zlib(one), zlib(two)].concat()).await == invalid());
+        assert!(sent("gzip", [&gzip(one)[..], b"noise"].concat()).await == invalid());
+        assert!(sent("gzip", gzip(one)[..40].to_vec()).await == invalid());
+        assert!(sent("br", one.clone()).await == (None, (Code::Unimplemented as i32).to_string()));
+        // Large enough to be inflated aside.
+        let large = vec![b'x'; LIMIT];
+        assert!(gzip(&large).len() > coding::ASIDE);
+        assert!(sent("gzip", gzip(&large)).await == ok(Some(large.clone())));
+        let past = sent("gzip", [gzip(&large), gzip(b"x")].concat()).await;
+        assert!(past == (None, (Code::OutOfRange as i32).to_string()));
+    }
 }

@@ -16,14 +16,12 @@ use crate::source::notices::Notice;
 use crate::source::way::{self, Way};
 
 use super::body::{Broken, Whole};
-use super::coding::{Coding, Inflate};
+use super::coding::{self, Coding, Inflate};
 use super::json::{self, Shape};
 use super::{Shared, Token, answer, cors};
 
-/// Bodies from this size on are inflated and transcoded aside, so that they do not hold up other connections.
+/// Plain bodies from this size on are transcoded aside, so that they do not hold up other connections.
 const LARGE: usize = 256 << 10;
-/// The same for compressed ones, which may inflate to a thousand times as much.
-const LARGE_INFLATED: usize = 16 << 10;
 
 /// The service of all three signals.
 pub(super) fn router(shared: Arc<Shared>) -> axum::Router {
@@ -175,7 +173,7 @@ async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -
         (Coding::Identity, Encoding::Protobuf) => None,
         _ => Some(shared.room.making(limit).await.map_err(|_| unavailable(answer::BUSY))?),
     };
-    let aside = whole.bytes.len() >= if coding == Coding::Identity { LARGE } else { LARGE_INFLATED };
+    let aside = whole.bytes.len() >= if coding == Coding::Identity { LARGE } else { coding::ASIDE };
     let read = move || {
         let payload = Payload { way, ..payload(signal, encoding, coding, whole.bytes.clone(), limit)? };
         let mut rooms = (whole, making);

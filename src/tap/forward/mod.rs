@@ -2,10 +2,14 @@
 //!
 //! A thread of its own sends; senders and screen never wait for the far side. What finds no room in the queue is counted
 //! as dropped; what the far side says may be sent again is, with growing pauses, or after the time it asks for. What was
-//! passed on from here before and came back is not sent a second time. Owns: pauses, when to give up, the counts. Keeps out: transport (`send`), addresses (`target`).
+//! passed on from here before and came back is not sent a second time. Owns: pauses, when to give up, the counts. Keeps
+//! out: transport (`send`), addresses (`target`).
 
+mod raw;
 mod send;
 pub mod target;
+
+pub use raw::Raw;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

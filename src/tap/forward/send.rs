@@ -24,9 +24,9 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 use tower::{ServiceExt, service_fn};
 
+use super::Raw;
 use super::target::{Protocol, Target};
 use crate::source::intake::Signal;
-use crate::source::otlp::Raw;
 use crate::source::otlp::answer::{partial_success, retry_delay, status_message};
 use crate::source::remote::client::{clean, root_cause};
 use crate::source::{trust, way};

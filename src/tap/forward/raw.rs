@@ -1,10 +1,10 @@
-//! Messages of gRPC as the bytes they are, for whoever receives or sends them.
+//! Messages of gRPC as the bytes they are, for tonic's client.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-/// Hands message bytes through: no generated structs on the way in, ready-made bytes on the way out.
+/// Hands message bytes through: ready-made bytes on the way out, no generated structs on the way back.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw;
 
