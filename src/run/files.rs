@@ -117,8 +117,23 @@ pub(super) fn into_intake(mut paths: Vec<PathBuf>, follow: bool, intake: &Intake
             vitals.notices.push(format!("{} lines could not be read", summary.bad + summary.unreadable));
         }
     });
-    if let Some(path) = followed {
-        keep_reading(&mut Followed::new(&path), &mut sink);
+    match followed {
+        Some(path) => keep_reading(&mut Followed::new(&path), &mut sink),
+        None if summary.stopped => {}
+        None => settle(shared, now_ns()),
+    }
+}
+
+/// Nothing more comes: asks the checks that waited for it, in slices between which others have the store.
+pub(super) fn settle(shared: &Shared, now_ns: u64) {
+    shared.store.lock().finish(now_ns);
+    let mut waits = true;
+    while waits {
+        let mut store = shared.store.lock();
+        store.check(u64::MAX);
+        waits = store.next_check_ns().is_some();
+        drop(store);
+        shared.changed();
     }
 }
 

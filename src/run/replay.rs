@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Ended;
 use super::dashboard::{Stage, Time};
-use super::files::{inputs, tell_left_out, tell_problem, tell_progress};
+use super::files::{inputs, settle, tell_left_out, tell_problem, tell_progress};
 use crate::cli;
 use crate::settings;
 use crate::source::file::{self, Limits, Problem, Progress, Sink};
@@ -31,6 +31,7 @@ pub(super) fn run(args: cli::Replay) -> Result<Ended, String> {
         Stage::new(&args.keep, &args.look, None, &args.onward, Time::Played(Arc::clone(&play)))?.linking(trace_url);
     let player = Player {
         replay: Replay::new(Arc::clone(&play), stage.intake()),
+        play: Arc::clone(&play),
         shared: stage.shared(),
         name: name(&args.files),
         doing: format!("replaying {}", args.speed),
@@ -53,10 +54,14 @@ fn name(files: &[PathBuf]) -> String {
     }
 }
 
-/// Plays every file in turn; at the end the time stands at the last arrival.
+/// Plays every file in turn; at the end the time stands at the last arrival, and what checks waited for is known not to
+/// come.
 fn play_all(files: &[PathBuf], mut player: Player) {
     // Each line by itself: what is joined would arrive at once.
     let summary = file::read(&inputs(files), Limits { joined: 0, ..Limits::default() }, &mut player);
+    if !summary.stopped {
+        settle(&player.shared, player.play.now_ns());
+    }
     player.shared.report(|vitals| {
         if let Some(loading) = &mut vitals.loading {
             loading.doing = "replayed".into();
@@ -69,6 +74,7 @@ fn play_all(files: &[PathBuf], mut player: Player) {
 
 struct Player {
     replay: Replay,
+    play: Arc<Play>,
     shared: Arc<Shared>,
     name: String,
     doing: String,
@@ -99,6 +105,7 @@ mod tests {
     use parking_lot::FairMutex;
 
     use super::*;
+    use crate::checks::{self, CheckId};
     use crate::demo::{self, Cluster};
     use crate::pipeline;
     use crate::report::{InputSection, Report};
@@ -120,6 +127,7 @@ mod tests {
     fn player(play: &Arc<Play>, played: &Arc<FairMutex<Store>>, intake: Intake) -> Player {
         Player {
             replay: Replay::new(Arc::clone(play), intake),
+            play: Arc::clone(play),
             shared: Arc::new(Shared::new(Arc::clone(played), Vitals::default())),
             name: "run".into(),
             doing: "replaying".into(),
@@ -148,6 +156,15 @@ mod tests {
         }
         drop(recorder);
         assert_eq!(recording.finish().lost, 0);
+        original.finish(last_ns);
+        while original.next_check_ns().is_some() {
+            original.check(u64::MAX);
+        }
+        let checked = |store: &Store| {
+            let counts = (0..checks::COUNT).map(|at| store.checked().counts(CheckId(at as u8)));
+            (store.next_check_ns(), counts.collect::<Vec<_>>())
+        };
+        assert!(original.checked().violations() > 0);
         for speed in [Speed::Max, Speed::Times(10_000.0)] {
             let play = Play::new(speed);
             let played = Arc::new(FairMutex::new(Store::new(store::Limits::default())));
@@ -159,6 +176,7 @@ mod tests {
             writer.join().unwrap();
             let mut played = played.lock();
             assert_eq!(played.arrived_ns(), last_ns, "{speed}");
+            assert_eq!(checked(&played), checked(&original), "{speed}");
             assert_eq!(report(&mut played, play.now_ns()), report(&mut original, last_ns), "{speed}");
         }
     }
