@@ -22,7 +22,9 @@ pub(super) struct Case<'a> {
     pub around: &'a dyn Surroundings,
     /// Whether what is missing now will not come any more.
     pub settled: bool,
-    /// Whether spans of this very request are known to be lost.
+    /// Whether spans are known to be lost that may be of this request.
+    pub spans_lost: bool,
+    /// Whether something of this request may be lost: spans that are known to be, or a parent that is named and not there.
     pub lost: bool,
     attrs: Vec<(Field, Value<'a>)>,
     /// Where the attributes of each span end in `attrs`, and how many it carries in all.
@@ -73,12 +75,14 @@ pub(super) enum Way {
 
 impl<'a> Case<'a> {
     pub fn new(view: &'a RequestView<'a>, around: &'a dyn Surroundings, moment: Moment) -> Self {
+        let spans_lost = around.spans_lost() || view.facts.marks.has(Marks::LATE_PART);
         let mut case = Self {
             view,
             facts: view.facts,
             around,
             settled: moment == Moment::Settled && over(view.facts),
-            lost: around.spans_lost() || view.facts.marks.has(Marks::MISSING_PARENT),
+            spans_lost,
+            lost: spans_lost || view.facts.marks.has(Marks::MISSING_PARENT),
             attrs: Vec::with_capacity(view.spans.len() * 16),
             ends: Vec::with_capacity(view.spans.len()),
             repeats: Vec::new(),

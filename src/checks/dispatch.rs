@@ -93,7 +93,8 @@ fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
                     ),
                 }
             };
-            match last {
+            // The fitting one may be on its way, or lost.
+            match fitting().next() {
                 Some(_) => asked.expect(dispatch, false, say),
                 None => asked.expect_there(Some(dispatch), false, say),
             }

@@ -48,6 +48,9 @@ fn present(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         if !recorded && case.facts.marks.has(Marks::SHARED_ID) {
             return asked.unknown(Why::NoRecord);
         }
+        if !recorded && case.facts.marks.has(Marks::LATE_PART) {
+            return asked.unknown(Why::Lost);
+        }
         // Whether records are written at all: this request's others, or other requests'.
         if recorded || !case.view.records.is_empty() || case.around.has_records() {
             asked.expect_at(Level::Warning, Some(root), recorded || !case.settled, || {
@@ -68,7 +71,7 @@ fn present(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         if !case.settled {
             return asked.unknown(Why::Arriving);
         }
-        if case.around.spans_lost() {
+        if case.spans_lost {
             return asked.unknown(Why::Lost);
         }
         asked.expect_at(Level::Warning, span, false, || {

@@ -33,7 +33,7 @@ fn rooted(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             rootless.push(trace);
             if !case.settled {
                 asked.unknown(Why::Arriving);
-            } else if case.around.spans_lost() {
+            } else if case.spans_lost {
                 asked.unknown(Why::Lost);
             } else {
                 asked.expect_at(level, Some(span), false, || {
@@ -206,6 +206,10 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     // Advisory selections are no part of a leg.
     let advisory = |span: Span<'_>| case.up(span).is_some_and(|above| above.view.stage == Stage::Advisory);
     let count = case.lifecycle().filter(|span| !advisory(*span)).count();
+    // Of a leg without its dispatch nothing is expected, and something may be there.
+    if count > expected && case.lost {
+        return asked.unknown(Why::Lost);
+    }
     let fits = if further == 0 { count == expected } else { count >= expected + 3 * further };
     let say = || {
         let more =

@@ -212,7 +212,11 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             let outcome = span.text(Field::QueueOutcome);
             seen.evidence |= outcome == "dequeued" || (outcome != "admitted" && matches!(span.up, Up::At(_)));
         }
-        Stage::Selection => seen.router = true,
+        Stage::Selection => {
+            seen.router = true;
+            // Drafts had no policy filter.
+            seen.evidence |= span.get(Field::FilteredPolicy).is_some();
+        }
         Stage::Dispatch => seen.evidence |= span.get(Field::DispatchPhase).is_some(),
         _ => {}
     }

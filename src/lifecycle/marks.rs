@@ -27,9 +27,11 @@ impl Marks {
     pub const SHARED_TRACE: Self = Self(512);
     /// It has more spans than its facts are read from: what they say is true of a part of it.
     pub const CUT_SHORT: Self = Self(1024);
+    /// It came after the request it is a part of had been let go.
+    pub const LATE_PART: Self = Self(2048);
 
     /// Every mark with its sign, one column wide, and its word; for screens and reports.
-    pub const ALL: [(Self, char, &'static str); 11] = [
+    pub const ALL: [(Self, char, &'static str); 12] = [
         (Self::MISSING_PARENT, '⌃', "missing parent"),
         (Self::CYCLE, '↺', "cycle"),
         (Self::INFERRED_JOIN, '⋈', "joined by request id"),
@@ -41,6 +43,7 @@ impl Marks {
         (Self::INCOMPLETE_PAYLOAD, '½', "incomplete payload"),
         (Self::SHARED_TRACE, '∪', "trace shared by several requests"),
         (Self::CUT_SHORT, '≫', "too large to be read whole"),
+        (Self::LATE_PART, '⋯', "rest of a request that was let go"),
     ];
 
     /// Sets a mark.

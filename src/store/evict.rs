@@ -39,8 +39,9 @@ impl Store {
             } else if let Some(key) = self.requests.keys().copied().find(|key| Some(*key) != self.pinned) {
                 self.evict_request(key);
             } else {
-                // What is left is being looked at, or is what hot path and checks remember.
+                // What is left is being looked at, or only remembered.
                 self.memory.forget(&mut self.tables);
+                self.gone.forget();
                 self.checked.forget_all();
                 self.full = self.memory() > self.limits.memory;
                 break;
@@ -52,15 +53,17 @@ impl Store {
         }
     }
 
-    fn evict_request(&mut self, key: RequestKey) {
+    pub(super) fn evict_request(&mut self, key: RequestKey) {
         self.last_word(key);
         let Some(gone) = self.take_request(key, None) else { return };
         self.keep_violations(key, &gone);
         self.counts.requests_evicted += 1;
         self.counts.records_evicted += gone.records.len() as u64;
+        self.gone.note_rid(&gone.rid);
         for slot in gone.traces.iter() {
             let trace = &self.traces[slot];
             if trace.count_of(key) >= trace.grouped && !trace.tells_of_others(key) {
+                self.gone.note_trace(trace.id);
                 self.free_trace(slot);
                 continue;
             }

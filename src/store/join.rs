@@ -131,6 +131,7 @@ impl Store {
             asked: super::check::Asked::default(),
             aliases: Vec::new(),
             inferred: false,
+            late: false,
             dirty: false,
             counted: false,
             news_ns: now_ns,
@@ -185,6 +186,7 @@ impl Store {
         if let Some(request) = self.requests.get_mut(&into) {
             request.traces.append(&gone.traces);
             request.inferred |= request.traces.len() > 1;
+            request.late |= gone.late;
             duplicates = request.records.merge(std::mem::take(&mut gone.records).into_vec());
             match (&mut request.told, gone.told.take()) {
                 (Some(told), Some(other)) => told.merge(*other),

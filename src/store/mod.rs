@@ -9,6 +9,7 @@ mod asking;
 mod attrs;
 mod check;
 mod evict;
+mod gone;
 mod group;
 mod ingest;
 mod interner;
@@ -199,6 +200,8 @@ struct Request {
     aliases: Vec<RequestKey>,
     /// Joined from several traces by its id alone.
     inferred: bool,
+    /// A part of it had been let go before this came.
+    late: bool,
     dirty: bool,
     /// Whether its facts are part of the standing.
     counted: bool,
@@ -239,6 +242,7 @@ pub struct Store {
     loose: VecDeque<Record>,
     /// Bytes of traces, requests and loose records.
     accounted: usize,
+    gone: gone::Gone,
     pinned: Option<RequestKey>,
     full: bool,
     lost_checked_ns: u64,
@@ -271,6 +275,7 @@ impl Store {
             control: VecDeque::new(),
             loose: VecDeque::new(),
             accounted: 0,
+            gone: gone::Gone::beside(limits.memory),
             pinned: None,
             full: false,
             lost_checked_ns: 0,
@@ -309,7 +314,7 @@ impl Store {
     pub fn memory(&self) -> usize {
         let tables = self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory();
         let sessions = self.lens.rollup().sessions.memory();
-        self.accounted + tables + self.memory.size() + self.checked.memory() + sessions
+        self.accounted + tables + self.gone.memory() + self.memory.size() + self.checked.memory() + sessions
     }
 
     /// The limits it was made with.

@@ -1,11 +1,12 @@
 //! Bringing facts, standing and accounts up to date with what changed.
 
+use super::gone::Gone;
 use super::group::LARGE;
 use super::past::Heard;
 use super::read::spans_of;
 use super::rollup::Rollup;
 use super::trace::Trace;
-use super::{Request, Rid, Standing, Store, Twins};
+use super::{Request, Rid, Standing, Store, Traces, Twins};
 use crate::lifecycle::account::{chunk, chunk_of, entry};
 use crate::lifecycle::assemble::{Input, Told, assemble};
 use crate::lifecycle::facts::{Facts, Marks, State};
@@ -33,6 +34,9 @@ impl Store {
     }
 
     fn settle_request(&mut self, key: RequestKey, now_ns: u64) {
+        let Some(request) = self.requests.get_mut(&key) else { return };
+        // Once known it stays: what went is remembered for a while only.
+        request.late = request.late || is_late_part(&self.gone, &self.traces, request);
         let Some(request) = self.requests.get(&key) else { return };
         let spans = self.spans_in(key, request);
         let marks = self.marks_of(request, spans);
@@ -100,6 +104,7 @@ impl Store {
             (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
             (self.by_rid.get(&request.rid).is_some_and(|keys| keys.len() > 1), Marks::SHARED_ID),
             (request.traces.iter().any(|slot| self.traces[slot].is_shared()), Marks::SHARED_TRACE),
+            (request.late, Marks::LATE_PART),
         ] {
             if set {
                 marks.set(mark);
@@ -136,6 +141,13 @@ impl Store {
     pub(super) fn account_trace(&mut self, slot: usize) {
         account(&mut self.traces[slot], &mut self.accounted);
     }
+}
+
+/// Whether a request is what came of one after it had been let go: by its traces, or by its id where no trace can tell.
+fn is_late_part(gone: &Gone, traces: &Traces, request: &Request) -> bool {
+    let mut slots = request.traces.iter();
+    let by_id = || request.traces.iter().all(|slot| traces[slot].is_shared()) && gone.has_rid(&request.rid);
+    slots.any(|slot| gone.has_trace(traces[slot].id)) || by_id()
 }
 
 /// Brings what is accounted up to date with a trace.

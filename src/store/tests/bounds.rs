@@ -1,9 +1,14 @@
 //! What is large or many: costs stay bounded, what is cut short says so, every byte comes back.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::*;
-use crate::checks::{Answer, CheckId, Why};
+use crate::checks::{Answer, CheckId, Level, Why};
+use crate::demo;
 use crate::lifecycle::work;
-use crate::store::check::CheckCounts;
+use crate::source::intake::Signal;
+use crate::source::otlp::wire;
+use crate::store::check::{CheckCounts, Violation};
 
 #[test]
 fn many_requests_in_one_trace_cost_what_changes() {
@@ -317,4 +322,68 @@ fn the_requests_of_a_shared_trace_go_at_the_cost_of_what_each_has() {
     assert_eq!((store.memory(), store.len()), (0, 0));
     let steps = work::taken();
     assert!(steps < 2 * MANY * 40, "{steps} steps for {} rows", 2 * MANY);
+}
+
+/// Everything that a seeded cluster sends in its first seconds.
+fn sent_by_a_cluster(aggregated: bool) -> Vec<demo::Delivery> {
+    let start_ns = EPOCH_MS * 1_000_000;
+    let settings = demo::Settings { aggregated, ..demo::Settings::default() };
+    demo::Cluster::new(&settings, start_ns).advance(start_ns + 12_000_000_000)
+}
+
+/// Takes in a share of the spans of deliveries, and the records that come with it.
+fn take_share(store: &mut Store, deliveries: &[demo::Delivery], mut is_in: impl FnMut(u64) -> bool) {
+    for delivery in deliveries {
+        let signal = match delivery.signal {
+            demo::Signal::Traces => Signal::Traces,
+            demo::Signal::Logs => Signal::Logs,
+        };
+        let mut batch = Batch::default();
+        wire::decode(signal, &delivery.body, &mut batch).unwrap();
+        batch.spans.retain(|span| is_in(u64::from_be_bytes(span.id.0)));
+        if !batch.records.is_empty() && !is_in(batch.records[0].time_ms) {
+            batch.records.clear();
+        }
+        store.ingest(&batch, delivery.at_ns);
+    }
+}
+
+/// What is violated, by request, with what is said of it; notes are no violations.
+fn violated(store: &Store) -> BTreeMap<(String, &'static str), String> {
+    let violations = store.violations().filter(|violation| violation.finding.level > Level::Note);
+    let of = |violation: Violation| {
+        ((violation.request_id.to_string(), violation.finding.check.check().id), violation.finding.message.into())
+    };
+    violations.map(of).collect()
+}
+
+#[test]
+fn what_comes_after_a_request_was_let_go_is_a_part_and_no_violation() {
+    for aggregated in [false, true] {
+        let deliveries = sent_by_a_cluster(aggregated);
+        let end_ns = deliveries.last().unwrap().at_ns;
+        let mut whole = store();
+        take_share(&mut whole, &deliveries, |_| true);
+        whole.finish(end_ns);
+        whole.check_all();
+        let known = violated(&whole);
+        for seed in 0..6 {
+            let early = |number: u64| fastrand::Rng::with_seed(number ^ seed).u8(..4) > seed as u8 % 3;
+            let mut store = store();
+            take_share(&mut store, &deliveries, early);
+            store.finish(end_ns);
+            for key in store.requests().map(|(key, _)| key).collect::<Vec<_>>() {
+                store.evict_request(key);
+            }
+            take_share(&mut store, &deliveries, |number| !early(number));
+            store.finish(end_ns);
+            store.check_all();
+            let late = store.requests().filter(|(_, facts)| facts.marks.has(Marks::LATE_PART));
+            let late: BTreeSet<String> = late.map(|(_, facts)| facts.request_id.to_string()).collect();
+            assert!(late.len() > 20);
+            let mut found = violated(&store);
+            found.retain(|violation, _| late.contains(&violation.0) && !known.contains_key(violation));
+            assert!(found.is_empty(), "seed {seed}: {found:#?}");
+        }
+    }
 }
