@@ -265,7 +265,7 @@ fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
             Field::OutputTokens => facts.output_tokens = attr.value().as_count(),
             Field::Ttft => {
                 // Only streams carry it here (spec lifecycle-spans §4).
-                facts.ttft_ns = attr.value().as_f64().map(|millis| (nanos(millis), Origin::Span));
+                facts.ttft_ns = attr.value().as_f64().and_then(nanos).map(|ttft_ns| (ttft_ns, Origin::Span));
                 facts.streaming = Some(true);
             }
             _ => {}
@@ -273,9 +273,10 @@ fn read_http<'a>(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'a>, attrs:
     }
 }
 
-/// Milliseconds as nanoseconds; negative ones are 0.
-pub(super) fn nanos(millis: f64) -> u64 {
-    (millis * 1e6).round() as u64
+/// Milliseconds as nanoseconds; what is negative or past all time is no time.
+fn nanos(millis: f64) -> Option<u64> {
+    let nanos = (millis * 1e6).round();
+    (0.0..=i64::MAX as f64).contains(&nanos).then_some(nanos as u64)
 }
 
 fn read_record(facts: &mut Facts, seen: &mut Seen, record: &Record) {
@@ -288,14 +289,12 @@ fn read_record(facts: &mut Facts, seen: &mut Seen, record: &Record) {
         RecordBody::End(end) => {
             facts.has_record = true;
             seen.record_end_ns = Some(time_ns);
-            let total = end.total_time_ms.map_or(0, nanos);
+            let total = end.total_time_ms.and_then(nanos).unwrap_or(0);
             let received = end.request_received_ms.map(|millis| millis.saturating_mul(1_000_000));
             seen.record_start_ns = received.or_else(|| time_ns.checked_sub(total));
-            facts.record_ttft_ns = end.ttft_ms.map(nanos);
-            facts.record_total_ns = end.total_time_ms.map(nanos);
-            if let Some(millis) = end.ttft_ms {
-                facts.ttft_ns.get_or_insert((nanos(millis), Origin::Record));
-            }
+            facts.record_ttft_ns = end.ttft_ms.and_then(nanos);
+            facts.record_total_ns = end.total_time_ms.and_then(nanos);
+            facts.ttft_ns = facts.ttft_ns.or(facts.record_ttft_ns.map(|ttft_ns| (ttft_ns, Origin::Record)));
             facts.input_tokens = facts.input_tokens.or(end.input_tokens);
             facts.output_tokens = facts.output_tokens.or(end.output_tokens);
             facts.cached_tokens = end.cached_tokens;

@@ -42,6 +42,11 @@ impl Page {
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
+        // Of a name after it, some renderers make a person to be told.
+        if c == '@' {
+            out.push_str("&#64;");
+            continue;
+        }
         if matches!(c, '|' | '`' | '*' | '_' | '<' | '[' | '\\') {
             out.push('\\');
         }

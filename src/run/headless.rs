@@ -1,6 +1,5 @@
 //! Commands without a screen: read files, listen if asked to, then print.
 
-use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +74,7 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         rules.expectations.push(Expectation::read(text).map_err(|error| format!("--expect {text:?}: {error}"))?);
     }
     if let Some(path) = &args.baseline {
-        rules.baseline = Accepted::read(&file::text(path).map_err(of(path))?).map_err(of(path))?;
+        rules.baseline = read_named("--baseline", path, Accepted::read)?;
     }
     let format = if args.json { cli::CheckFormat::Json } else { args.format };
     gather(&args.input, |Gathered { mut store, input, filter, notes }| {
@@ -97,35 +96,35 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
     })
 }
 
-/// Names a file in what is wrong with it.
-fn of<E: Display>(path: &Path) -> impl Fn(E) -> String {
-    move |error| format!("{}: {error}", path.display())
+/// Reads a file that an option names; what is wrong with it names both.
+fn read_named<T>(option: &str, path: &Path, read: impl FnOnce(&str) -> Result<T, String>) -> Result<T, String> {
+    let text = file::text(path).map_err(|error| error.to_string());
+    text.and_then(|text| read(&text)).map_err(|error| format!("{option} {}: {error}", path.display()))
 }
 
 /// What a load generator saw: request by request, and in counts.
 fn load(listed: Option<&Path>, counted: Option<&Path>) -> Result<(Option<LoadList>, Option<ledger::Ledger>), String> {
     let (mut list, mut ledger) = (None, None);
     if let Some(path) = listed {
-        let records = aiperf::profile_export(&file::text(path).map_err(of(path))?).map_err(of(path))?;
-        if records.is_empty() {
-            return Err(format!("--aiperf {}: no request is in it, so there is nothing to compare", path.display()));
-        }
+        let records = read_named("--aiperf", path, |text| match aiperf::profile_export(text)? {
+            records if records.is_empty() => Err("no request is in it, so there is nothing to compare".into()),
+            records => Ok(records),
+        })?;
         let manifest = path.with_file_name("phase_manifest.json");
         // It lies there only when phases were told apart.
         let phases = match manifest.exists() {
-            true => aiperf::phase_manifest(&file::text(&manifest).map_err(of(&manifest))?).map_err(of(&manifest))?,
+            true => read_named("--aiperf", &manifest, aiperf::phase_manifest)?,
             false => Vec::new(),
         };
         list = Some(LoadList { records, phases });
     }
     if let Some(path) = counted {
-        let parsed = ledger::parse(&file::text(path).map_err(of(path))?).map_err(of(path))?;
-        if parsed.records.is_empty() && !parsed.has_counts() {
-            return Err(format!(
-                "--load {}: no request and no count is in it, so there is nothing to compare",
-                path.display()
-            ));
-        }
+        let parsed = read_named("--load", path, |text| match ledger::parse(text)? {
+            parsed if parsed.records.is_empty() && !parsed.has_counts() => {
+                Err("no request and no count is in it, so there is nothing to compare".into())
+            }
+            parsed => Ok(parsed),
+        })?;
         if !parsed.records.is_empty() && list.is_none() {
             list = Some(LoadList { records: parsed.records.clone(), phases: Vec::new() });
         }

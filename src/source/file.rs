@@ -42,6 +42,8 @@ pub enum Input {
         from: u64,
         /// Behind a line feed.
         to: u64,
+        /// The number of its first line in the file.
+        line: u64,
     },
     /// Standard input.
     Stdin,
@@ -230,7 +232,8 @@ impl Reading<'_> {
         let mut stream = Stream::new(reader, read);
         // A file that was cut while it was written begins with as many NULs as it had bytes.
         let most_blank = self.limits.blank.max(open::size(input).unwrap_or(0));
-        let (mut blank, mut line) = (0, 1);
+        let first = if let Input::Part { line, .. } = input { *line } else { 1 };
+        let (mut blank, mut line) = (0, first);
         let content = loop {
             let head = stream.peek(sniff::ENOUGH);
             match sniff::content(head) {

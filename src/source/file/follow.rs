@@ -3,7 +3,7 @@
 //! Owns: where the last whole line ends, and what has been read so far. Keeps out: when to look again (the caller's loop).
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct Followed {
     /// The file as it was found by its name; what it still holds is read before another one of that name.
     file: Option<File>,
     read: u64,
+    /// Line feeds in what was read.
+    lines: u64,
     /// The last bytes that were read.
     end: Vec<u8>,
 }
@@ -29,7 +31,7 @@ pub struct Followed {
 impl Followed {
     /// Follows a file from its start.
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: None, read: 0, end: Vec::new() }
+        Self { path: path.to_owned(), file: None, read: 0, lines: 0, end: Vec::new() }
     }
 
     /// The whole lines that have been written since the last call, as an input to read; `None` while there are none. A
@@ -66,18 +68,20 @@ impl Followed {
     }
 
     fn forget(&mut self) {
-        (self.read, self.end) = (0, Vec::new());
+        (self.read, self.lines, self.end) = (0, 0, Vec::new());
     }
 
     /// What is in this file from where it was read to here, which is then read.
     fn part(&mut self, mut file: File, to: u64) -> io::Result<Option<Input>> {
         let from = self.read;
+        let line = self.lines + 1;
         let held = Held(Arc::new(file.try_clone()?));
         if to > from {
+            self.lines += line_feeds(&mut file, from, to)?;
             (self.read, self.end) = (to, end_of(&mut file, to)?);
         }
         self.file = Some(file);
-        Ok((to > from).then(|| Input::Part { path: self.path.clone(), file: held, from, to }))
+        Ok((to > from).then(|| Input::Part { path: self.path.clone(), file: held, from, to, line }))
     }
 }
 
@@ -88,6 +92,22 @@ fn end_of(file: &mut File, to: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.by_ref().take(to - from).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// How many line feeds are in `from..to`.
+fn line_feeds(file: &mut File, from: u64, to: u64) -> io::Result<u64> {
+    file.seek(SeekFrom::Start(from))?;
+    let mut rest = BufReader::with_capacity(CHUNK as usize, file.by_ref().take(to - from));
+    let mut lines = 0;
+    loop {
+        let bytes = rest.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(lines);
+        }
+        lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        let read = bytes.len();
+        rest.consume(read);
+    }
 }
 
 /// Behind the last line feed in `from..to`; `from` when there is none.
@@ -112,6 +132,26 @@ mod tests {
     use super::*;
     use std::fs::{remove_file, rename, write};
     use std::io::Write;
+
+    #[test]
+    fn lines_are_numbered_from_the_start_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("written.jsonl");
+        let mut file = File::create(&path).unwrap();
+        let mut followed = Followed::new(&path);
+        let mut line = || match followed.news().unwrap() {
+            Some(Input::Part { line, .. }) => line,
+            other => panic!("{other:?}"),
+        };
+        file.write_all(b"one\n\nthree\nfo").unwrap();
+        assert_eq!(line(), 1);
+        file.write_all(b"ur\n").unwrap();
+        assert_eq!(line(), 4);
+        file.write_all(b"five\n").unwrap();
+        assert_eq!(line(), 5);
+        write(&path, b"new\n").unwrap();
+        assert_eq!(line(), 1);
+    }
 
     /// What a part holds.
     fn text(part: Option<Input>) -> Option<String> {

@@ -197,3 +197,14 @@ fn a_record_written_twice_is_kept_twice_and_a_delivery_that_comes_again_is_not()
     let [(key, _)] = all(&store)[..] else { panic!() };
     assert_eq!((store.request(key).unwrap().records.len(), store.counts().records_duplicate), (2, 5));
 }
+
+#[test]
+fn a_time_to_first_token_that_is_no_time_is_none() {
+    for (said, ttft_ns) in [("21.5", Some(21_500_000)), ("0", Some(0)), ("-1", None), ("1e300", None), ("NaN", None)] {
+        let mut store = store();
+        send(&mut store, &[span(1, 1, 0, "http-request", 0, 99).with("ttft_ms", said)], 1);
+        store.finish(1);
+        let facts = all(&store)[0].1;
+        assert_eq!((facts.ttft_ns.map(|(ttft_ns, _)| ttft_ns), facts.streaming), (ttft_ns, Some(true)), "{said}");
+    }
+}

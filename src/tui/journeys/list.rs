@@ -186,7 +186,7 @@ fn a_line_that_is_full_says_so() {
         assert!(screen.contains("characters left out: 75,904"), "{screen}");
         journey.text("y");
         let screen = journey.screen();
-        assert!(screen.contains("xxx") && screen.contains("left out: 1"), "{screen}");
+        assert!(screen.contains("xxx") && screen.contains("left out: 75,905"), "{screen}");
         let screen = journey.keys("Backspace");
         assert!(!screen.contains("left out"), "{screen}");
         journey.keys(close);

@@ -28,7 +28,7 @@ pub enum Edit {
 #[derive(Default)]
 pub struct Line {
     input: Input,
-    /// Characters that did not fit when text was last put in.
+    /// Characters that did not fit since something was last taken out.
     left_out: usize,
 }
 
@@ -92,7 +92,7 @@ impl Line {
         put_in.push_str(after);
         let changed = put_in != value;
         self.input = Input::new(put_in).with_cursor(cursor);
-        self.left_out = left_out;
+        self.left_out = if bytes.is_empty() { self.left_out + left_out } else { left_out };
         changed
     }
 
@@ -144,13 +144,13 @@ mod tests {
         assert_eq!((line.value().len(), line.cursor()), (MAX_LENGTH, MAX_LENGTH - 1));
         assert!(line.value().starts_with("ax") && line.value().ends_with("xb"));
         assert_eq!(line.note().as_deref(), Some("line full; characters left out: 906"));
-        assert!(!line.insert("y") && line.note().unwrap().ends_with(": 1"));
+        assert!(!line.insert("y") && line.note().unwrap().ends_with(": 907"));
         line.edit(Action::Erase);
         assert_eq!(line.note(), None);
         // Whole characters only.
-        assert!(!line.insert("é") && line.insert("y") && line.note().is_none());
+        assert!(!line.insert("é") && line.insert("y") && line.note().unwrap().ends_with(": 1"));
         assert!(line.replace(1..MAX_LENGTH - 1, "推理"));
-        assert_eq!((line.value(), line.cursor()), ("a推理b", 7));
+        assert_eq!((line.value(), line.cursor(), line.note()), ("a推理b", 7, None));
     }
 
     #[test]
