@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -122,9 +123,18 @@ impl Terminal {
         self.master.as_ref().unwrap().resize(size).unwrap();
     }
 
+    /// Types. A program that does not read for as long as anything may take is killed, and the test fails.
     pub fn type_keys(&mut self, keys: &str) {
+        let mut killer = self.child.clone_killer();
+        let (typed, waiting) = channel::<()>();
+        std::thread::spawn(move || {
+            if waiting.recv_timeout(DEADLINE) == Err(RecvTimeoutError::Timeout) {
+                let _ = killer.kill();
+            }
+        });
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
+        drop(typed);
     }
 
     /// Waits until these bytes have been written to the terminal.
