@@ -64,6 +64,11 @@ impl Hand {
         };
         Some(Pointer { at, gesture })
     }
+
+    /// Forgets the presses before: what they were meant for is not there any more, and a further one is not its second.
+    pub fn forget(&mut self) {
+        self.last = None;
+    }
 }
 
 impl Pointer {

@@ -124,8 +124,14 @@ impl<'a> App<'a> {
 
     fn on_key(&mut self, event: &KeyEvent) {
         if let Some(stroke) = keys::stroke(event) {
+            self.let_go();
             self.on_stroke(stroke);
         }
+    }
+
+    /// Has every layer give up what the mouse had begun there.
+    fn let_go(&mut self) {
+        self.layers.iter_mut().for_each(|layer| layer.let_go());
     }
 
     /// What a stroke does where keys go now; `None` when it types or does nothing.
@@ -147,13 +153,26 @@ impl<'a> App<'a> {
 
     fn on_mouse(&mut self, event: &MouseEvent) {
         let Some(pointer) = self.hand.point(event, (self.clock)()) else { return };
+        if pointer.is_press() {
+            self.let_go();
+        }
+        let layers = self.layers.len();
         let last = Rect { y: self.area.bottom().saturating_sub(1), height: 1, ..self.area };
         let is_footer = self.area.height > 2 && self.place() != Place::FilterLine && last.contains(pointer.at);
-        match footer::action_at(last, self.place(), &self.env.keys, pointer.at.x) {
+        match footer::action_at(last, self.place(), self.said(), &self.env.keys, pointer.at.x) {
             Some(action) if is_footer && pointer.is_press() => self.act(action),
             _ if is_footer && pointer.is_press() => {}
             _ => self.with_top(1, |layer, scene| layer.point(pointer, scene)),
         }
+        // A press that closed a layer or opened one is not the first of two on what is there now.
+        if self.layers.len() != layers {
+            self.hand.forget();
+        }
+    }
+
+    /// The message in the last line.
+    fn said(&self) -> Option<&str> {
+        self.message.as_ref().map(|(text, _)| text.as_str())
     }
 
     /// Where keys go.
@@ -324,11 +343,10 @@ impl<'a> App<'a> {
             layer.draw(buf, area, &self.env, theme);
         }
         let place = self.place();
-        let message = self.message.as_ref().map(|(text, _)| text.as_str());
         if area.height > 2 && place != Place::FilterLine {
             let last = Rect { y: area.bottom() - 1, height: 1, ..area };
             super::layers::clear(buf, last);
-            footer::draw(buf, last, place, message, &self.env.keys, theme);
+            footer::draw(buf, last, place, self.said(), &self.env.keys, theme);
         }
         theme.fill(buf);
         if theme.signs() == Signs::Ascii {

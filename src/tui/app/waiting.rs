@@ -74,6 +74,7 @@ impl App<'_> {
         match &event {
             Event::Key(key) => {
                 if let Some(first) = stroke(key) {
+                    self.let_go();
                     self.handle_strokes(first, waiting);
                 }
             }

@@ -132,6 +132,68 @@ fn dragging_over_a_plot_of_time_filters_for_that_time() {
     assert!((1_000..15_000).contains(&wide), "{text}");
 }
 
+/// The button goes up where the pane never hears of it.
+#[test]
+fn a_stretch_that_was_left_behind_is_not_applied_by_what_comes_after() {
+    let hub = living();
+    for (away, back) in [(vec!["c"], "Esc"), (vec![":"], "Esc"), (vec!["1", "z"], "Esc"), (vec!["p"], "p")] {
+        let mut paws = paws(&hub, (150, 40));
+        let screen = paws.screen();
+        let (left, axis) = find(&screen, "└");
+        let reversed = |paws: &mut Paws<'_>| {
+            let frame = paws.app.frame(150, 40);
+            let is = |x: &u16| frame[(*x, axis - 1)].modifier.contains(ratatui::style::Modifier::REVERSED);
+            (0..150).filter(is).count()
+        };
+        paws.mouse(MouseEventKind::Down(LEFT), (left + 10, axis - 1));
+        paws.mouse(MouseEventKind::Drag(LEFT), (left + 30, axis - 1));
+        assert!(reversed(&mut paws) > 10);
+        away.iter().for_each(|key| _ = paws.key(key));
+        paws.mouse(MouseEventKind::Up(LEFT), (left + 30, axis - 1));
+        let screen = paws.key(back);
+        assert!(!screen.contains("filter ▸"), "{screen}");
+        assert!(reversed(&mut paws) < 10, "nothing is marked any more after {away:?}");
+        let clicked = paws.click((30, 34));
+        assert!(!clicked.contains("filter ▸") && clicked.contains("holding"), "{clicked}");
+    }
+    // No button going up is heard of at all.
+    let mut paws = paws(&hub, (150, 40));
+    let (left, axis) = find(&paws.screen(), "└");
+    paws.mouse(MouseEventKind::Down(LEFT), (left + 10, axis - 1));
+    paws.mouse(MouseEventKind::Drag(LEFT), (left + 30, axis - 1));
+    let clicked = paws.click((30, 34));
+    assert!(!clicked.contains("filter ▸") && clicked.contains("holding"), "{clicked}");
+}
+
+/// What is hidden under a message is no button; the way out among them.
+#[test]
+fn a_message_is_no_row_of_buttons() {
+    let desk = desk(cluster());
+    let mut paws = paws(&desk, (120, 40));
+    let screen = paws.screen();
+    let buttons = ["q quit", "? help", "/ filter"].map(|word| find(&screen, word));
+    let told = paws.key("M");
+    assert!(told.contains("the mouse works here") && !told.contains("q quit"), "{told}");
+    for at in buttons {
+        let still = paws.click(at);
+        assert!(still.contains("the mouse works here") && still.contains("─ Requests "), "{still}");
+    }
+}
+
+/// The first of two presses beside a menu closes it; the second is none on what is beneath.
+#[test]
+fn two_clicks_beside_a_menu_close_it_and_open_nothing() {
+    let desk = desk(cluster());
+    let mut paws = paws(&desk, (120, 40));
+    let row = find(&paws.screen(), "55307ac2");
+    paws.key("s");
+    let beside = (3, row.1);
+    assert!(!paws.click(beside).contains("from start to end"));
+    let list = paws.click(beside);
+    assert!(list.contains("─ Requests ") && list.contains("holding"), "{list}");
+    assert!(paws.click(beside).contains("Tree"), "two on the list open");
+}
+
 #[test]
 fn menus_are_clicked_and_left_by_a_click_beside_them() {
     let desk = desk(cluster());

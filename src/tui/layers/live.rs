@@ -335,6 +335,10 @@ impl Layer for Live {
         Vec::new()
     }
 
+    fn let_go(&mut self) {
+        self.seats.iter_mut().for_each(Seat::let_go);
+    }
+
     fn refresh(&mut self, scene: &Scene<'_>) {
         let (data, now_ns) = (scene.data, scene.env.now_ns);
         self.index.refresh(data, &scene.env.filter, self.sort, now_ns, scene.clock);

@@ -216,6 +216,8 @@ pub trait Layer {
         };
         (0..STEP).flat_map(|_| self.on(action, scene)).collect()
     }
+    /// Gives up what the mouse had begun to mark: something else was begun before the button went up.
+    fn let_go(&mut self) {}
     /// Brings what it shows up to date.
     fn refresh(&mut self, scene: &Scene<'_>);
     /// Draws itself.

@@ -132,6 +132,11 @@ impl Seat {
         None
     }
 
+    /// Marks nothing any more.
+    pub fn let_go(&mut self) {
+        self.drag = None;
+    }
+
     /// Whether a stretch is being marked: then the mouse belongs to this pane wherever it goes.
     pub fn is_marking(&self) -> bool {
         self.drag.is_some()

@@ -75,6 +75,10 @@ impl Layer for Zoom {
         self.seat.point(pointer, scene.env.filter.text()).map(Command::Filter).into_iter().collect()
     }
 
+    fn let_go(&mut self) {
+        self.seat.let_go();
+    }
+
     fn refresh(&mut self, scene: &Scene<'_>) {
         self.seat.refresh(scene, pane_area(scene.area), true);
         self.outcomes = crate::view::outcomes::outcomes(&scene.data.standing(), scene.data.checked().violations());

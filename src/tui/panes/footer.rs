@@ -23,8 +23,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, place: Place, message: Option<&str>, k
     }
 }
 
-/// The action whose word stands at a column.
-pub fn action_at(area: Rect, place: Place, keys: &Keymap, x: u16) -> Option<Action> {
+/// The action whose word stands at a column. A message hides them all.
+pub fn action_at(area: Rect, place: Place, message: Option<&str>, keys: &Keymap, x: u16) -> Option<Action> {
+    if message.is_some() {
+        return None;
+    }
     let at = At::row(area, 0).after(u16::from(area.width > 20));
     let (.., action) = words(at, place, keys).into_iter().find(|(at, key, word, _)| {
         let wide = width(key) + 1 + width(word);
