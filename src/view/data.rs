@@ -24,6 +24,10 @@ pub trait Data {
     fn counts(&self) -> &Counts;
     /// Bytes held, and the most that may be.
     fn memory(&self) -> (usize, usize);
+    /// How many requests were let go since what is shown stood still, so that it may have lost as many; 0 while it is live.
+    fn gone(&self) -> u64 {
+        0
+    }
     /// The requests, newest first.
     fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_>;
     /// The requests that pass a filter, when that set is kept up to date already; `None`: every request must be asked.
@@ -153,7 +157,8 @@ pub struct Frozen {
     /// The facts of the requests on screen, whatever their state.
     shown: HashMap<RequestKey, Facts>,
     version: u64,
-    total: u64,
+    /// How many requests there had been.
+    ever: u64,
     counts: Counts,
     memory: (usize, usize),
 }
@@ -173,8 +178,8 @@ impl Frozen {
     fn of(data: &dyn Data, shown: HashMap<RequestKey, Facts>, past: Arc<Past>) -> Self {
         // Another moment is another version.
         let version = data.version().rotate_left(40) ^ past.at_ns();
-        let (total, counts, memory) = (data.standing().total, data.counts().clone(), data.memory());
-        Self { past, shown, version, total, counts, memory }
+        let (ever, counts, memory) = (ever(data), data.counts().clone(), data.memory());
+        Self { past, shown, version, ever, counts, memory }
     }
 
     /// The requests as they were.
@@ -192,10 +197,15 @@ impl Frozen {
         FrozenData { frozen: self, now }
     }
 
-    /// Requests that have come since.
+    /// Requests that have come since, those included that were let go again.
     pub fn newer(&self, now: &dyn Data) -> u64 {
-        now.standing().total.saturating_sub(self.total)
+        ever(now).saturating_sub(self.ever)
     }
+}
+
+/// How many requests there have been, held or let go.
+fn ever(data: &dyn Data) -> u64 {
+    data.standing().total + data.counts().requests_evicted
 }
 
 /// See [`Frozen::over`].
@@ -228,6 +238,9 @@ impl Data for FrozenData<'_> {
     }
     fn memory(&self) -> (usize, usize) {
         self.frozen.memory
+    }
+    fn gone(&self) -> u64 {
+        self.now.counts().requests_evicted.saturating_sub(self.frozen.counts.requests_evicted)
     }
     fn newest(&self) -> Box<dyn Iterator<Item = (RequestKey, &Facts)> + '_> {
         Box::new(self.frozen.past.keys().iter().filter_map(|key| Some((*key, self.facts(*key)?))))

@@ -134,7 +134,7 @@ impl Default for Fixture {
 
 impl Fixture {
     pub fn add(&mut self, facts: Facts) -> RequestKey {
-        let key = RequestKey(self.order.len() as u64 + 1);
+        let key = RequestKey(self.order.last().map_or(1, |newest| newest.0 + 1));
         self.order.push(key);
         self.requests.insert(key, Request { facts, ..Request::default() });
         self.version += 1;
@@ -161,8 +161,10 @@ impl Fixture {
         &mut self.requests.get_mut(&key).unwrap().facts
     }
 
+    /// Lets a request go.
     pub fn remove(&mut self, key: RequestKey) {
         self.version += 1;
+        self.counts.requests_evicted += 1;
         self.requests.remove(&key);
         self.order.retain(|other| *other != key);
     }

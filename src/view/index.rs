@@ -2,11 +2,12 @@
 //!
 //! Newest first is read straight from the store, filtered or not, so it costs what is on screen. Any other order needs
 //! every request once: that is done when filter or order change, and again when new data came and enough time has passed
-//! that looking stays a small share of the work. Owns: sorting, positions. Keeps out: rows.
+//! that looking stays a small share of the work. So it is while what stands still loses requests, lest places be counted
+//! that nothing stands at any more. Owns: sorting, positions. Keeps out: rows.
 
 use std::cmp::Ordering;
 
-use super::data::Data;
+use super::data::{Data, Passing};
 use super::filter::Filter;
 use super::list::{COLUMNS, ColumnId, SortValue};
 use crate::lifecycle::facts::Facts;
@@ -38,7 +39,8 @@ impl Sort {
 pub struct Index {
     sort: Sort,
     filter: Filter,
-    version: Option<u64>,
+    /// What it was listed from; `None` while nothing is listed.
+    stamp: Option<Stamp>,
     built_at_ns: u64,
     cost_ns: u64,
     order: Order,
@@ -59,6 +61,22 @@ enum Order {
     Listed(Vec<RequestKey>),
 }
 
+/// What a listed order depends on beside the order and the filter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    version: u64,
+    gone: u64,
+    /// How many pass, and whether all have been asked.
+    passing: Option<(usize, bool)>,
+}
+
+impl Stamp {
+    fn of(data: &dyn Data, passing: Option<&Passing<'_>>) -> Self {
+        let passing = passing.map(|passing| (passing.len, passing.whole));
+        Self { version: data.version(), gone: data.gone(), passing }
+    }
+}
+
 /// The share of time spent on rebuilding a filtered or sorted list, as its inverse.
 const REST: u64 = 8;
 
@@ -68,26 +86,30 @@ impl Index {
         let passing = data.passing(filter);
         let windowed = passing.as_ref().is_some_and(|passing| passing.windowed);
         self.asking = passing.as_ref().is_some_and(|passing| !passing.whole);
+        let is_all = filter.is_empty() && !windowed;
         if sort.is_newest_first()
+            && data.gone() == 0
             && let Some((order, len)) = match &passing {
-                _ if filter.is_empty() && !windowed => Some((Order::All, data.standing().total as usize)),
+                _ if is_all => Some((Order::All, data.standing().total as usize)),
                 Some(passing) => Some((Order::Passing, passing.len)),
                 None => None,
             }
         {
             (self.sort, self.filter, self.order, self.len) = (sort, filter.clone(), order, len);
-            self.version = None;
+            self.stamp = None;
             return;
         }
         // By the clock that measures the cost: the present of the data may go back.
         let started = clock();
-        let asked_anew = self.sort != sort || self.filter != *filter || self.version.is_none();
+        let stamp = Some(Stamp::of(data, passing.as_ref()));
+        let asked_anew = self.sort != sort || self.filter != *filter || self.stamp.is_none();
         let rested = started.saturating_sub(self.built_at_ns) >= self.cost_ns * REST;
-        if !asked_anew && (self.version == Some(data.version()) || !rested) {
+        if !asked_anew && (self.stamp == stamp || !rested) {
             return;
         }
         let column = COLUMNS.iter().find(|column| column.id == sort.column).unwrap_or(&COLUMNS[0]);
         let found: Box<dyn Iterator<Item = (RequestKey, &Facts)>> = match passing {
+            _ if is_all => data.newest(),
             Some(passing) => Box::new(passing.newest.filter_map(|key| Some((key, data.facts(key)?)))),
             None => Box::new(data.newest().filter(|(key, _)| filter.matches(*key, data))),
         };
@@ -103,14 +125,14 @@ impl Index {
             rows.sort_by(|(left, _), (right, _)| left.compare(right, sort.reversed));
             rows.into_iter().map(|(_, key)| key).collect()
         };
-        (self.sort, self.filter, self.version) = (sort, filter.clone(), Some(data.version()));
+        (self.sort, self.filter, self.stamp) = (sort, filter.clone(), stamp);
         (self.len, self.order) = (keys.len(), Order::Listed(keys));
         (self.built_at_ns, self.cost_ns) = (started, clock().saturating_sub(started));
     }
 
     /// Whether there is something that the index does not show yet.
     pub fn is_behind(&self, data: &dyn Data) -> bool {
-        self.asking || (matches!(self.order, Order::Listed(_)) && self.version != Some(data.version()))
+        self.asking || self.stamp.is_some_and(|stamp| stamp != Stamp::of(data, data.passing(&self.filter).as_ref()))
     }
 
     /// Whether requests are left that the filter has not been asked of: each look asks some more.
@@ -139,6 +161,18 @@ impl Index {
     /// The requests from `top` on, at most `count`. Requests that are gone leave no gap.
     pub fn keys(&self, data: &dyn Data, top: usize, count: usize) -> Vec<RequestKey> {
         self.walk(data).skip(top).filter_map(|key| data.resolve(key)).take(count).collect()
+    }
+
+    /// The request at a place and where that is. When it is gone: the next one on the way up or down, else the nearest the
+    /// other way.
+    pub fn near(&self, data: &dyn Data, place: usize, up: bool) -> Option<(usize, RequestKey)> {
+        let there = |(place, key)| Some((place, data.resolve(key)?));
+        if let Some(found) = self.walk(data).enumerate().nth(place).and_then(there) {
+            return Some(found);
+        }
+        let above = || self.walk(data).enumerate().take(place).filter_map(there).last();
+        let below = || self.walk(data).enumerate().skip(place).find_map(there);
+        if up { above().or_else(below) } else { below().or_else(above) }
     }
 
     /// Where a request stands; `None` when it is not in the list.

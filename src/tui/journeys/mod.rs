@@ -8,6 +8,7 @@ mod mouse;
 mod request;
 mod running;
 mod sizes;
+mod still;
 mod time;
 
 use std::cell::{Cell, RefCell};
@@ -138,10 +139,24 @@ impl<'a> Journey<'a> {
 
 /// A simulated cluster after twenty seconds, as the program holds it.
 fn living() -> Shared {
+    running(Limits::default(), Vec::new()).0
+}
+
+/// The same with these limits and faults, and the cluster to go on with.
+fn running(limits: Limits, faults: Vec<&'static crate::demo::fault::Kind>) -> (Shared, crate::demo::Cluster) {
     let start_ns = NOW - 20_000 * MS;
-    let mut cluster = crate::demo::Cluster::new(&crate::demo::Settings { seed: 4, ..Default::default() }, start_ns);
-    let mut store = Store::new(Limits::default());
-    for delivery in cluster.advance(NOW) {
+    let settings = crate::demo::Settings { seed: 4, faults, ..Default::default() };
+    let mut cluster = crate::demo::Cluster::new(&settings, start_ns);
+    let store = std::sync::Arc::new(parking_lot::FairMutex::new(Store::new(limits)));
+    let shared = Shared::new(store, Vitals::default());
+    feed(&shared, &mut cluster, NOW);
+    (shared, cluster)
+}
+
+/// Takes in what a cluster delivers up to a moment.
+fn feed(shared: &Shared, cluster: &mut crate::demo::Cluster, until_ns: u64) {
+    let mut store = shared.store.lock();
+    for delivery in cluster.advance(until_ns) {
         let signal = match delivery.signal {
             crate::demo::Signal::Traces => crate::source::intake::Signal::Traces,
             crate::demo::Signal::Logs => crate::source::intake::Signal::Logs,
@@ -150,7 +165,6 @@ fn living() -> Shared {
         crate::pipeline::take_in(&mut store, &mut payload, delivery.at_ns).unwrap();
         store.refresh(delivery.at_ns);
     }
-    Shared::new(std::sync::Arc::new(parking_lot::FairMutex::new(store)), Vitals::default())
 }
 
 /// A real capture in a real store (captures/README.md).

@@ -3,6 +3,8 @@
 //! The list follows its first row, or holds the chosen request where it stands while others come and go above it: what is
 //! chosen is a request, never a row.
 
+mod words;
+
 use std::time::Duration;
 
 use ratatui::buffer::Buffer;
@@ -22,11 +24,9 @@ use crate::tui::action::{Action, Place};
 use crate::tui::mouse::{Gesture, Pointer};
 use crate::tui::panes::{header, outcomes, requests};
 use crate::tui::theme::Theme;
-use crate::view::account::Account;
 use crate::view::checks::flag;
-use crate::view::format;
 use crate::view::index::{Index, Sort};
-use crate::view::list::{self, COLUMNS};
+use crate::view::list;
 use crate::view::otlp_json::whole_request;
 use crate::view::outcomes::Count;
 use crate::view::panes::PaneId;
@@ -67,17 +67,6 @@ const EXPORTED: usize = 500;
 const CATCH_UP: Duration = Duration::from_millis(250);
 /// When a new filter is asked of further requests: with the next frame.
 const ASK_ON: Duration = Duration::from_millis(33);
-
-/// What became of all that came, then what is worth telling.
-fn notices(scene: &Scene<'_>) -> String {
-    let counts = scene.data.counts();
-    let mut text = format!("spans: {}\nrecords: {}\n", Account::of_spans(counts), Account::of_records(counts));
-    for notice in &scene.vitals.notices {
-        text.push('\n');
-        text.push_str(notice);
-    }
-    text
-}
 
 /// Where the parts of the screen are.
 struct Areas {
@@ -184,8 +173,8 @@ impl Live {
     fn go(&mut self, by: isize, scene: &Scene<'_>) {
         let from = self.chosen.and_then(|key| self.index.position(scene.data, key)).unwrap_or(self.place);
         let to = from.saturating_add_signed(by).min(self.index.len().saturating_sub(1));
-        if let Some(key) = self.index.keys(scene.data, to, 1).first() {
-            self.chosen = Some(*key);
+        if let Some((to, key)) = self.index.near(scene.data, to, by < 0) {
+            self.chosen = Some(key);
             let page = usize::from(self.page(scene)).max(1);
             self.row = self.row.saturating_add_signed(to as isize - from as isize).min(page - 1);
             self.place = to;
@@ -244,7 +233,7 @@ impl Live {
             Action::Copy => return self.copy(scene, false),
             Action::CopyTrace => return self.copy(scene, true),
             Action::Notices => {
-                let text = notices(scene);
+                let text = words::notices(scene);
                 return vec![Command::Push(Box::new(Reader::new(Whole { title: "Notices".into(), text })))];
             }
             Action::Help => return vec![Command::Push(Box::new(Help::new(Place::Live)))],
@@ -255,24 +244,6 @@ impl Live {
             }
         }
         Vec::new()
-    }
-
-    fn summary(&self, scene: &Scene<'_>) -> String {
-        let title = COLUMNS.iter().find(|column| column.id == self.sort.column).map_or("", |column| column.title);
-        let order = match (self.sort.column, self.sort.reversed) {
-            (list::ColumnId::Age, false) => "newest first".to_owned(),
-            (list::ColumnId::Age, true) => "oldest first".to_owned(),
-            (_, false) => format!("by {title}"),
-            (_, true) => format!("by {title}, reversed"),
-        };
-        let hold = if self.holding { "holding" } else { "following" };
-        let (shown, total) = (self.index.len() as u64, scene.data.standing().total);
-        let count = if shown == total {
-            format::count(total)
-        } else {
-            format!("{} of {}", format::count(shown), format::count(total))
-        };
-        format!("{hold} · {order} · {count}")
     }
 }
 
@@ -349,21 +320,21 @@ impl Layer for Live {
         let inside = requests::inside(areas.requests);
         let page = usize::from(inside.height);
         let len = self.index.len();
-        let held = if self.holding { self.chosen.and_then(|key| data.resolve(key)) } else { None };
-        let place = match held.and_then(|key| self.index.position(data, key)) {
-            Some(place) => place,
-            // What was held is gone: the one that took its place is held.
-            None if self.holding => self.place.min(len.saturating_sub(1)),
-            None => 0,
-        };
         if !self.holding {
-            self.row = 0;
+            (self.row, self.place) = (0, 0);
         }
+        let held = self.chosen.filter(|_| self.holding).and_then(|key| data.resolve(key));
+        let held = held.and_then(|key| Some((self.index.position(data, key)?, key)));
+        // When what was held is gone, the one that took its place is held.
+        let held = held.or_else(|| self.index.near(data, self.place.min(len.saturating_sub(1)), false));
+        let place = held.map_or(0, |(place, _)| place);
         let row = self.row.min(page.saturating_sub(1));
         let top = place.saturating_sub(row).min(len.saturating_sub(page));
         let keys = self.index.keys(data, top, page);
-        (self.row, self.place) = (place - top.min(place), place);
-        self.chosen = keys.get(self.row).copied().or_else(|| keys.last().copied());
+        (self.chosen, self.place) = (held.map(|(_, key)| key), place);
+        // Requests that went since the list was made leave no gap: rows below them stand higher than their places say.
+        let row = keys.iter().position(|key| self.chosen == Some(*key));
+        self.row = row.unwrap_or(place - top.min(place));
         let columns = list::fit(inside.width, requests::GAP);
         let rows: Vec<list::Row> = keys
             .iter()
@@ -385,21 +356,14 @@ impl Layer for Live {
         };
         self.stays_right = [ages, behind, panes_stay_right(scene)].into_iter().flatten().min();
         self.outcomes = crate::view::outcomes::outcomes(&data.standing(), data.checked().violations());
-        let empty = match (scene.env.filter.is_empty(), &scene.vitals.loading, &scene.vitals.store) {
-            (false, ..) => "no request passes the filter".to_owned(),
-            (true, Some(loading), _) => format!("reading {} …", loading.name),
-            (true, None, Some(store)) => format!("no requests yet in {store}"),
-            (true, None, None) if scene.vitals.listeners.is_empty() => "no requests".to_owned(),
-            (true, None, None) => "waiting for spans: point the cluster's OTLP exporter at an address above".to_owned(),
-        };
         self.pane = requests::Requests {
             cursor: (!rows.is_empty()).then(|| self.row.min(rows.len() - 1)),
             columns,
             rows,
             sort: self.sort,
             focused: !matches!(self.focus, Focus::Pane(_)),
-            summary: self.summary(scene),
-            empty,
+            summary: words::summary(self.sort, self.holding, self.index.len(), scene),
+            empty: words::nothing(scene),
         };
     }
 
