@@ -1,6 +1,7 @@
 //! Journeys: keys are typed and frames looked at, without a terminal and without a clock.
 
 mod chaos;
+mod checks;
 mod fingers;
 mod list;
 mod looks;

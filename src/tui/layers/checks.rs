@@ -20,8 +20,19 @@ use crate::view::request::detail::Whole;
 pub struct Checks {
     rows: Vec<Row>,
     violated_first: bool,
+    /// The check that the cursor stands on; `None`: the first, whichever that is.
+    chosen: Option<&'static str>,
+    /// Its row, which changes as counts do.
     cursor: usize,
     top: usize,
+}
+
+impl Checks {
+    /// Puts the cursor on the check of a row.
+    fn stand_on(&mut self, row: usize) {
+        self.cursor = row;
+        self.chosen = self.rows.get(row).map(|row| row.id);
+    }
 }
 
 /// Rows of checks on screen: the frame, the titles and two lines for the chosen one are the rest.
@@ -45,14 +56,14 @@ impl Layer for Checks {
             }
             (Action::Sort, _) => {
                 self.violated_first = !self.violated_first;
-                (self.cursor, self.top) = (0, 0);
+                (self.chosen, self.cursor, self.top) = (None, 0, 0);
             }
             (Action::Back, _) => return vec![Command::Pop],
             (Action::Help, _) => return vec![Command::Push(Box::new(Help::new(Place::Checks)))],
             _ => {}
         }
         if let Some(cursor) = moved(action, self.cursor, self.rows.len(), page(scene.area)) {
-            self.cursor = cursor;
+            self.stand_on(cursor);
         }
         Vec::new()
     }
@@ -60,12 +71,14 @@ impl Layer for Checks {
     fn point(&mut self, pointer: Pointer, scene: &Scene<'_>) -> Vec<Command> {
         let len = self.rows.len();
         if let Some(by) = pointer.wheel() {
-            self.cursor = self.cursor.saturating_add_signed(by).min(len.saturating_sub(1));
+            self.stand_on(self.cursor.saturating_add_signed(by).min(len.saturating_sub(1)));
             return Vec::new();
         }
         let area = scene.area;
         let rows = Rect { y: area.y + 2, height: page(area), ..area };
-        match in_list(pointer, area, rows, &mut self.cursor, self.top, len) {
+        let asked = in_list(pointer, area, rows, &mut self.cursor, self.top, len);
+        self.stand_on(self.cursor);
+        match asked {
             Some(action) => self.on(action, scene),
             None => Vec::new(),
         }
@@ -73,6 +86,10 @@ impl Layer for Checks {
 
     fn refresh(&mut self, scene: &Scene<'_>) {
         self.rows = rows(scene.data, self.violated_first);
+        let row = self.chosen.and_then(|id| self.rows.iter().position(|row| row.id == id)).unwrap_or(0);
+        // It stays where it stands on the screen, and others move around it.
+        self.top = (self.top + row).saturating_sub(self.cursor);
+        self.stand_on(row);
         self.top = scrolled(self.top, self.cursor, self.rows.len(), page(scene.area));
     }
 
