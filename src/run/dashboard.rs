@@ -191,6 +191,9 @@ impl Stage {
             return Ok(());
         }
         let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
+        if !follow {
+            shared.ends_with_what_is_held();
+        }
         std::thread::Builder::new()
             .name("files".into())
             .spawn(move || files::into_intake(paths, follow, &intake, &shared))
@@ -201,8 +204,9 @@ impl Stage {
     /// Reads a trace store beside the screen.
     fn read_store(&self, from: remote::Settings) -> Result<(), String> {
         let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
-        if from.until == Until::Ever {
-            shared.report(|vitals| vitals.store = Some(from.name()));
+        match from.until {
+            Until::Ever => shared.report(|vitals| vitals.store = Some(from.name())),
+            Until::At(_) | Until::Now => shared.ends_with_what_is_held(),
         }
         std::thread::Builder::new()
             .name("trace store".into())

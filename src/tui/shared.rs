@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
 
 use parking_lot::{FairMutex, Mutex};
 
 use super::app::{Event, Hub, Look};
-use crate::store::Store;
+use crate::store::{Past, Store, time_of};
 use crate::view::data::Data;
 use crate::view::header::{Vitals, WayOut};
 
@@ -21,6 +22,32 @@ type Watch = Box<dyn Fn() -> Vec<WayOut> + Send + Sync>;
 /// Hears whether the screen stands still.
 type Hold = Box<dyn Fn(bool) + Send + Sync>;
 
+/// The last moment of what is held. To find it costs a look at every request: no more of the time than a share goes to it.
+#[derive(Default)]
+struct LastMoment {
+    version: Option<u64>,
+    at_ns: u64,
+    looked: Option<Instant>,
+    cost: Duration,
+}
+
+/// The share of time spent on looking for it, as its inverse.
+const REST: u32 = 8;
+
+impl LastMoment {
+    /// As a report has it, nanoseconds since the epoch; 0 while nothing is held. Of what there was, while that stands still.
+    fn of(&mut self, store: &Store, past: Option<&Arc<Past>>) -> u64 {
+        let rested = self.looked.is_none_or(|looked| looked.elapsed() >= self.cost * REST);
+        if self.version != Some(store.version()) && rested {
+            let started = Instant::now();
+            let there = store.requests().filter(|(key, _)| past.is_none_or(|past| past.has(*key)));
+            self.at_ns = there.map(|(_, facts)| time_of(facts)).max().unwrap_or(0);
+            (self.version, self.looked, self.cost) = (Some(store.version()), Some(started), started.elapsed());
+        }
+        self.at_ns
+    }
+}
+
 /// See the module.
 pub struct Shared {
     /// The store. Fair, so that a frame waits for one batch at most, and a batch for one frame.
@@ -32,6 +59,8 @@ pub struct Shared {
     screen: Mutex<Option<Sender<Event>>>,
     watch: Mutex<Option<Watch>>,
     hold: Mutex<Option<Hold>>,
+    /// Where windows of time end; `None`: at the present.
+    end: Mutex<Option<LastMoment>>,
 }
 
 impl Shared {
@@ -44,12 +73,30 @@ impl Shared {
             screen: Mutex::new(None),
             watch: Mutex::new(None),
             hold: Mutex::new(None),
+            end: Mutex::new(None),
         }
     }
 
     /// Tells this from now on, at each look, whether the screen stands still.
     pub fn on_hold(&self, hold: impl Fn(bool) + Send + Sync + 'static) {
         *self.hold.lock() = Some(Box::new(hold));
+    }
+
+    /// Has windows of time end with what is held, as those of a report do: nothing comes in that happens now, and files are
+    /// as old as they are.
+    pub fn ends_with_what_is_held(&self) {
+        *self.end.lock() = Some(LastMoment::default());
+    }
+
+    /// Where a window of time ends, nanoseconds since the epoch.
+    fn until_ns(&self, look: &Look<'_>, store: &Store) -> u64 {
+        let at_ns = look.past.map_or(look.now_ns, |past| past.at_ns());
+        // A moment that was gone back to is one of what is held already.
+        let looks_back = look.past.is_some_and(|past| past.looks_back());
+        match &mut *self.end.lock() {
+            Some(last) if look.window_ns.is_some() && !looks_back => last.of(store, look.past),
+            _ => at_ns,
+        }
     }
 
     /// Asks this from now on how the ways out stand.
@@ -106,7 +153,7 @@ impl Hub for Shared {
             Some(past) => store.hold(past),
             None => store.release(),
         }
-        let until_ns = look.past.map_or(look.now_ns, |past| past.at_ns());
+        let until_ns = self.until_ns(look, &store);
         store.look(look.filter.query(), look.window_ns, until_ns);
         store.refresh_lens(until_ns);
         see(&*store, &vitals);

@@ -1,6 +1,7 @@
 //! How far back panes and list look.
 
-/// A window of time that ends now, or at the moment of the pause. What is in flight is always within it.
+/// A window of time that ends now, or at the moment of the pause; in what does not go on, as files, with the last moment of
+/// what is held. What is in flight is always within it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Window {
     /// Ten seconds.

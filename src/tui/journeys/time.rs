@@ -1,6 +1,8 @@
 //! Moving in time, and taking what is shown along.
 
 use super::*;
+use crate::tui::Setup;
+use crate::view::window::Window;
 
 #[test]
 fn time_moves_back_and_forth_and_moments_are_marked() {
@@ -52,4 +54,45 @@ fn what_is_shown_is_exported_to_a_file_that_is_told() {
             assert!(json["resourceSpans"].is_array() || json["resourceLogs"].is_array());
         }
     }
+}
+
+/// A file is as old as it is: a window over it ends with what it holds, as that of a report does.
+#[test]
+fn a_window_over_what_does_not_go_on_ends_with_it() {
+    let hub = captured("dev-sim.traces.pb.gz");
+    let setup = || Setup { window: Window::TenSeconds, ..Theme::named("terminal").unwrap().into() };
+    let requests = |app: &mut App<'_>, names: &str| {
+        for name in names.split(' ').filter(|name| !name.is_empty()) {
+            let key = Key::parse(name).unwrap();
+            app.press(&Event::Key(KeyEvent::new(key.code, KeyModifiers::NONE)), &mut Hands::default());
+        }
+        (0..4).for_each(|_| _ = app.frame(150, 40));
+        dump(&app.frame(150, 40))
+    };
+    // What comes in now has a window that ends now. It hides all there is, and that is said.
+    let mut app = App::new(&hub, setup(), &now);
+    let hidden = requests(&mut app, "");
+    assert!(hidden.contains("no request within the last 10 s; ] looks back farther"), "{hidden}");
+    let both = requests(&mut app, "/ o u t c o m e : s u c c e s s Enter");
+    assert!(both.contains("no request passes the filter within the last 10 s; ] looks back farther"), "{both}");
+    assert!(requests(&mut app, "] ] ] Esc").contains("newest first · 80"));
+    hub.ends_with_what_is_held();
+    let mut app = App::new(&hub, setup(), &now);
+    assert!(requests(&mut app, "").contains("newest first · 80"));
+    // An hour later.
+    let (hub, later) = (living(), || NOW + 3_600_000 * MS);
+    hub.ends_with_what_is_held();
+    let mut app = App::new(&hub, setup(), &later);
+    let shown = requests(&mut app, "");
+    let (report, all) = {
+        let store = hub.store.lock();
+        let report = crate::report::Report::within(&store, Default::default(), None, Some(10_000_000_000));
+        (report.requests.total, store.len() as u64)
+    };
+    let said = format!("newest first · {report} of {all}");
+    assert!((1..all).contains(&report) && shown.contains(&said), "{said}: {shown}");
+    let paused = requests(&mut app, "p");
+    assert!(paused.contains("PAUSED 10 s") && paused.contains(&said), "{paused}");
+    let live = requests(&mut app, "p ]");
+    assert!(live.contains("LIVE 1 m") && live.contains(&format!("newest first · {all} ")), "{live}");
 }
