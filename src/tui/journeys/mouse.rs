@@ -83,6 +83,16 @@ fn a_row_is_chosen_by_a_click_opened_by_two_and_the_wheel_moves_what_is_under_it
 }
 
 #[test]
+fn a_click_means_the_request_that_is_seen_there_though_others_have_gone_since() {
+    let desk = desk(cluster());
+    let mut paws = paws(&desk, (120, 40));
+    let row = find(&paws.screen(), "55307ac2");
+    desk.data.borrow_mut().remove(RequestKey(6));
+    let clicked = paws.click(row);
+    assert!(clicked.lines().any(|line| line.contains('▸') && line.contains("55307ac2")), "{clicked}");
+}
+
+#[test]
 fn a_click_in_a_pane_gives_it_the_keys_and_two_filter() {
     let hub = living();
     let mut paws = paws(&hub, (150, 40));

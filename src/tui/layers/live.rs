@@ -182,6 +182,13 @@ impl Live {
         self.holding = true;
     }
 
+    /// Puts the cursor on a row of the screen and holds the request that is seen there.
+    fn stand_on(&mut self, row: usize) {
+        self.chosen = self.pane.rows.get(row).map(|row| row.key);
+        self.place = (self.place + row).saturating_sub(self.row);
+        (self.row, self.holding) = (row, true);
+    }
+
     fn copy(&self, scene: &Scene<'_>, trace: bool) -> Vec<Command> {
         let Some(facts) = self.chosen.and_then(|key| scene.data.facts(key)) else { return Vec::new() };
         match (trace, facts.trace) {
@@ -298,7 +305,7 @@ impl Layer for Live {
             self.focus = Focus::List;
         }
         if let (true, Some(row)) = (pointer.is_press(), pointer.row(rows, 0, self.pane.rows.len())) {
-            self.go(row as isize - self.row as isize, scene);
+            self.stand_on(row);
             if pointer.gesture == Gesture::Double {
                 return self.in_list(Action::Open, scene);
             }
