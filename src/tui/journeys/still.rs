@@ -6,7 +6,13 @@ use super::*;
 #[test]
 fn what_stands_still_and_loses_requests_is_walked_over_what_is_left() {
     let mut data = Fixture::default();
-    let ended = |id: String| Facts { request_id: id.into(), start_ns: NOW, state: State::Ended, ..Facts::default() };
+    let ended = |id: String| Facts {
+        request_id: id.into(),
+        start_ns: NOW,
+        end_ns: Some(NOW),
+        state: State::Ended,
+        ..Facts::default()
+    };
     let keys: Vec<RequestKey> = (0..60).map(|n| data.add(ended(format!("old-{n:02}")))).collect();
     let desk = desk(data);
     let mut journey = Journey::new(&desk, (140, 20));
@@ -20,7 +26,7 @@ fn what_stands_still_and_loses_requests_is_walked_over_what_is_left() {
     lose(0..30);
     let screen = journey.screen();
     assert!(screen.contains("30 since"), "what came is counted though as many went: {screen}");
-    assert!(screen.contains("30 of 60 · 30 let go since"), "{screen}");
+    assert!(screen.contains("30 of 60 · some let go since"), "{screen}");
     assert!(journey.row().contains("old-58"), "{}", journey.row());
     for (names, to) in [
         ("G", "old-30"),
@@ -53,7 +59,18 @@ fn what_stands_still_and_loses_requests_is_walked_over_what_is_left() {
         journey.keys(name);
         assert!(journey.row().contains(to), "{name} leads to {}", journey.row());
     }
-    assert!(journey.keys("G").contains("10 of 60 · 50 let go since") && journey.row().contains("old-59"));
+    assert!(journey.keys("G").contains("10 of 60 · some let go since") && journey.row().contains("old-59"));
+    journey.keys("/");
+    journey.text("outcome:failed");
+    assert!(journey.keys("Enter").contains("no request that is left passes the filter"));
+    // Of a moment that was gone back to, nothing was on screen before.
+    let mut journey = Journey::new(&desk, (140, 20));
+    assert!(journey.keys(",").contains("BACK"));
+    lose(50..60);
+    let new: Vec<RequestKey> = desk.data.borrow().newest().map(|(key, _)| key).collect();
+    new.into_iter().for_each(|key| desk.data.borrow_mut().remove(key));
+    let nothing = journey.screen();
+    assert!(nothing.contains("all that stood here was let go since; p shows what there is"), "{nothing}");
 }
 
 /// In whatever order and through whatever filter, a key leads to a row as long as there is one, and the numbers say how

@@ -25,15 +25,17 @@ pub fn nothing(scene: &Scene<'_>) -> String {
     };
     // What hides all there is, and the key that shows it again.
     let window = env.window.length_ns().filter(|_| total > 0).map(|_| env.window.word());
+    let some_went = total > 0 && scene.data.gone() > 0;
     let longer = || key(Action::Longer, "looks back farther");
     match (env.filter.is_empty(), window) {
         (false, Some(window)) => return format!("no request passes the filter within the last {window}{}", longer()),
+        (false, None) if some_went => return "no request that is left passes the filter".into(),
         (false, None) => return "no request passes the filter".into(),
         (true, Some(window)) => return format!("no request within the last {window}{}", longer()),
         (true, None) => {}
     }
     match (&vitals.loading, &vitals.store) {
-        _ if total > 0 && scene.data.gone() > 0 => {
+        _ if some_went => {
             format!("all that stood here was let go since{}", key(Action::Pause, "shows what there is"))
         }
         (Some(loading), _) => format!("reading {} …", loading.name),
@@ -59,9 +61,7 @@ pub fn summary(sort: Sort, holding: bool, len: usize, scene: &Scene<'_>) -> Stri
     } else {
         format!("{} of {}", format::count(shown), format::count(total))
     };
-    let gone = match scene.data.gone().min(total) {
-        0 => String::new(),
-        gone => format!(" · {} let go since", format::count(gone)),
-    };
+    // Those that were on screen, or in flight, are shown on by what was known of them: not as many are missing as went.
+    let gone = if shown < total && scene.data.gone() > 0 { " · some let go since" } else { "" };
     format!("{hold} · {order} · {count}{gone}")
 }
