@@ -99,7 +99,8 @@ impl Expectation {
     /// Reads an expectation.
     ///
     /// # Errors
-    /// Where it is no filter, or nothing at all: what a shell gives for a variable that is not set expects nothing.
+    /// Where it is no filter; nothing at all, which is what a shell gives for a variable that is not set; or a bare word with
+    /// a count behind it, which would search for the name of a field where its value was meant.
     pub fn read(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Err(
@@ -116,7 +117,16 @@ impl Expectation {
             Some((query, _, count)) => (query, count, count),
             None => (text, 1, u64::MAX),
         };
+        let written = query.trim_end();
         let query = Query::parse(query).map_err(|error| error.to_string())?;
+        if counted.is_some()
+            && let Some(word) = query.words().into_iter().find(|word| written.ends_with(word))
+        {
+            return Err(format!(
+                "would count the requests in which the word {word} stands; to compare a field write the unit, then the \
+                 count (as in ttft<=500ms>=1), to count a word quote it (\"{word}\">=1)"
+            ));
+        }
         Ok(Self { text: text.into(), query, least, most })
     }
 }
@@ -370,6 +380,14 @@ mod tests {
         assert_eq!(read("queue.wait>100ms").unwrap().1, 1);
         assert_eq!(read(">=3").unwrap(), (String::new(), 3, u64::MAX), "of any kind");
         assert!(read("outcome:(").is_err() && read(" ").is_err());
+        for bare in ["ttft<=500", "tokens.out>=0", "margin == 0", "outcome:success total<=1", "zzz<=5", "(a or b)&c>=1"] {
+            let refusal = read(bare).unwrap_err();
+            assert!(refusal.starts_with("would count the requests in which the word"), "{bare}: {refusal}");
+        }
+        let written = [("ttft<=500ms>=1", "ttft<=500ms"), ("\"zzz\"<=5", "\"zzz\""), ("zzz", "zzz"), ("zzz model:m>=2", "zzz model:m")];
+        for (text, query) in written {
+            assert_eq!(read(text).unwrap().0, query);
+        }
     }
 
     #[test]
