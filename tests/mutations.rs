@@ -76,7 +76,7 @@ impl Fed {
 
     /// What every check says of every request, in surroundings that have seen all of them.
     fn answers(&self) -> Vec<(RequestKey, Answers)> {
-        let mut run = Run::new();
+        let mut run = Run::beside(64 << 20);
         let keys: Vec<RequestKey> = self.0.requests().map(|(key, _)| key).collect();
         for key in &keys {
             run.learn(&self.0.request(*key).unwrap(), &mut Learned::default());
@@ -264,7 +264,7 @@ fn aiperf_agrees_as_its_truth_says() {
         assert!(comparison.others.is_empty() && truth["roots_of_others"] == Json::Array(Vec::new()));
         assert_eq!(comparison.phases.values().map(|counts| counts.classes.len()).sum::<usize>(), 0);
         // Request by request, and through the checks.
-        let mut run = Run::new();
+        let mut run = Run::beside(64 << 20);
         run.set_load(list.records.iter().cloned());
         let by_id: BTreeMap<&str, RequestKey> =
             fed.0.requests().map(|(key, facts)| (&*facts.x_request_id, key)).collect();

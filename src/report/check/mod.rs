@@ -380,11 +380,17 @@ mod tests {
         assert_eq!(read("queue.wait>100ms").unwrap().1, 1);
         assert_eq!(read(">=3").unwrap(), (String::new(), 3, u64::MAX), "of any kind");
         assert!(read("outcome:(").is_err() && read(" ").is_err());
-        for bare in ["ttft<=500", "tokens.out>=0", "margin == 0", "outcome:success total<=1", "zzz<=5", "(a or b)&c>=1"] {
+        for bare in ["ttft<=500", "tokens.out>=0", "margin == 0", "outcome:success total<=1", "zzz<=5", "(a or b)&c>=1"]
+        {
             let refusal = read(bare).unwrap_err();
             assert!(refusal.starts_with("would count the requests in which the word"), "{bare}: {refusal}");
         }
-        let written = [("ttft<=500ms>=1", "ttft<=500ms"), ("\"zzz\"<=5", "\"zzz\""), ("zzz", "zzz"), ("zzz model:m>=2", "zzz model:m")];
+        let written = [
+            ("ttft<=500ms>=1", "ttft<=500ms"),
+            ("\"zzz\"<=5", "\"zzz\""),
+            ("zzz", "zzz"),
+            ("zzz model:m>=2", "zzz model:m"),
+        ];
         for (text, query) in written {
             assert_eq!(read(text).unwrap().0, query);
         }
