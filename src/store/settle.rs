@@ -56,6 +56,10 @@ impl Store {
         request.heard = Heard::of(&read, &request.records, Some(&told));
         drop(read);
         facts.spans = spans as u32;
+        if !request.counted && self.gone.may_have(facts.start_ns) {
+            request.late = true;
+            facts.marks.set(Marks::LATE_PART);
+        }
         let was = request.counted.then(|| std::mem::take(&mut request.facts));
         request.facts = facts;
         request.counted = true;
