@@ -276,7 +276,7 @@ impl CheckReport {
             && checks.iter().all(|check| check.failing == 0)
             && comparison.as_ref().is_none_or(Comparison::agrees)
             && ledger.as_ref().is_none_or(|ledger| ledger.unequal.is_empty());
-        let requests = checks.first().map_or(0, |row| row.holds + row.violated + row.unknown);
+        let requests = scope.as_ref().map_or(store.len() as u64 + gone(store), |keys| keys.len() as u64);
         let load = comparison.as_ref().map(LoadRows::of);
         Self { schema: SCHEMA, requests, passed, incomplete, strict: rules.strict, checks, expectations, load, ledger }
     }
@@ -328,25 +328,16 @@ fn check_rows(store: &Store, scope: Option<&BTreeSet<RequestKey>>, rules: &Rules
 /// What came and could not be asked.
 fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<RequestKey>>) -> Vec<String> {
     let mut out = input.problems.clone();
-    let counts = store.counts();
     if scope.is_some_and(BTreeSet::is_empty) && !store.is_empty() {
         out.push(format!("the filter matches none of {} requests", store.len()));
     }
-    for (count, what) in [
-        (input.bad_lines, "lines in all could not be read or hold nothing that is read here"),
-        (counts.spans_refused, "spans were rejected for what they are"),
-        (counts.records_bad, "records could not be read"),
-        (counts.spans_shed, "spans found no room (--max-memory)"),
-        (input.requests_refused, "exports of senders were turned away"),
-        (
-            gone(store),
-            "requests were let go for room before the end (--max-memory): filters, expectations and comparisons do not see \
-             them, and what came of them later was asked for itself",
-        ),
-    ] {
-        if count > 0 {
-            out.push(format!("{count} {what}"));
-        }
+    out.extend(input.left_out(store.counts()));
+    let gone = gone(store);
+    if gone > 0 {
+        out.push(format!(
+            "{gone} requests were let go for room before the end (--max-memory): filters, expectations and comparisons do \
+             not see them, and what came of them later was asked for itself"
+        ));
     }
     out
 }
