@@ -36,10 +36,10 @@ impl Gone {
         self.note(id, until_ns);
     }
 
-    /// A request of this id went that lasted until then.
-    pub fn note_rid(&mut self, rid: &Rid, until_ns: u64) {
+    /// A request of this id went that lasted until then; of records alone, or of what a trace tells of it too.
+    pub fn note_rid(&mut self, rid: &Rid, records_alone: bool, until_ns: u64) {
         if !rid.is_empty() {
-            self.note(rid, until_ns);
+            self.note((rid, records_alone), until_ns);
         }
     }
 
@@ -73,9 +73,9 @@ impl Gone {
         self.has(id)
     }
 
-    /// Whether a request of this id is among those that went last.
-    pub fn has_rid(&self, rid: &Rid) -> bool {
-        !rid.is_empty() && self.has(rid)
+    /// Whether a request of this id is among those that went last, of records alone or with a trace.
+    pub fn has_rid(&self, rid: &Rid, records_alone: bool) -> bool {
+        !rid.is_empty() && self.has((rid, records_alone))
     }
 
     fn has(&self, id: impl Hash) -> bool {
@@ -110,12 +110,14 @@ mod tests {
         }
         assert!([1, 2, 3].into_iter().all(|number| gone.has_trace(trace(number))));
         assert!(gone.may_have(10) && !gone.may_have(11) && !gone.may_have(0));
-        gone.note_rid(&Rid::from("r"), 50);
+        gone.note_rid(&Rid::from("r"), false, 50);
         assert!(gone.has_trace(trace(1)), "it went again");
-        assert!(!gone.has_trace(trace(2)) && gone.has_rid(&Rid::from("r")));
+        assert!(
+            !gone.has_trace(trace(2)) && gone.has_rid(&Rid::from("r"), false) && !gone.has_rid(&Rid::from("r"), true)
+        );
         assert!(gone.may_have(40) && !gone.may_have(41));
-        gone.note_rid(&Rid::default(), 60);
-        assert!(!gone.has_rid(&Rid::default()));
+        gone.note_rid(&Rid::default(), false, 60);
+        assert!(!gone.has_rid(&Rid::default(), false));
         assert_eq!((gone.order.len(), gone.times.len()), (3, 3));
         gone.forget();
         assert!(gone.memory() == 0 && gone.may_have(50) && !gone.may_have(51));
