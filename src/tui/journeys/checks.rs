@@ -23,9 +23,27 @@ fn the_cursor_stays_on_its_check_while_others_move_past_it() {
     assert_ne!(id(&lines[row]), id(&before[first]));
     hub.store.lock().check(u64::MAX);
     let (later, moved) = press("");
-    assert_eq!((later, id(&moved[later])), (row, id(&lines[row])), "{moved:#?}");
+    assert_eq!(id(&moved[later]), id(&lines[row]), "{moved:#?}");
     let (below, lines) = press("j");
-    assert_eq!(id(&lines[below - 1]), id(&moved[row]), "a key goes on from there: {lines:#?}");
+    assert_eq!(id(&lines[below - 1]), id(&moved[later]), "a key goes on from there: {lines:#?}");
     let (top, lines) = press("Home");
     assert_ne!(id(&lines[top]), id(&before[first]), "others came before it meanwhile: {lines:#?}");
+}
+
+/// The list stands where it is: what is violated comes in at its top, and the cursor goes down with its check.
+#[test]
+fn what_comes_in_at_the_top_is_seen_there() {
+    let hub = running(Limits::default(), crate::demo::fault::Kind::all().collect()).0;
+    let mut app = App::new(&hub, Theme::named("terminal").unwrap(), &now);
+    for name in ["c", "s"] {
+        app.press(
+            &Event::Key(KeyEvent::new(Key::parse(name).unwrap().code, KeyModifiers::NONE)),
+            &mut Hands::default(),
+        );
+    }
+    app.frame(160, 40);
+    hub.store.lock().check(u64::MAX);
+    let screen = dump(&app.frame(160, 40));
+    let top = screen.lines().nth(2).unwrap();
+    assert!(!top.contains("root.unique") && screen.contains(" root.unique "), "{screen}");
 }

@@ -87,8 +87,6 @@ impl Layer for Checks {
     fn refresh(&mut self, scene: &Scene<'_>) {
         self.rows = rows(scene.data, self.violated_first);
         let row = self.chosen.and_then(|id| self.rows.iter().position(|row| row.id == id)).unwrap_or(0);
-        // It stays where it stands on the screen, and others move around it.
-        self.top = (self.top + row).saturating_sub(self.cursor);
         self.stand_on(row);
         self.top = scrolled(self.top, self.cursor, self.rows.len(), page(scene.area));
     }
