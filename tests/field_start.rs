@@ -1,0 +1,31 @@
+//! Faults known from the field of how the program is started: what the command line names, what is not there, where the
+//! output goes. The ids name the cases.
+
+mod common;
+
+use std::fs::File;
+use std::process::{Output, Stdio};
+
+/// Runs it without a terminal, with these words.
+fn run(words: &[&str]) -> Output {
+    common::binary().args(words).stdin(Stdio::null()).output().unwrap()
+}
+
+/// The status, and what is said on standard error.
+fn told(words: &[&str]) -> (Option<i32>, String) {
+    let output = run(words);
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// Half a help text is no help: a script that keeps it must know.
+#[test]
+fn what_cannot_be_printed_is_an_error_of_every_command() {
+    let Ok(full) = File::options().write(true).open("/dev/full") else { return eprintln!("skipped: no /dev/full") };
+    for words in [&["--help"][..], &["--version"], &["help", "report"], &["report", "--help"], &["keys"]] {
+        let to_full = common::binary().args(words).stdout(full.try_clone().unwrap()).output().unwrap();
+        let said = String::from_utf8(to_full.stderr).unwrap();
+        assert_eq!(to_full.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("not whole") && said.lines().count() == 1, "{words:?}: {said}");
+        assert_eq!(told(words), (Some(0), String::new()), "{words:?}");
+    }
+}
