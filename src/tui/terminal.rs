@@ -15,6 +15,7 @@ use crossterm::{cursor, execute, terminal};
 
 use super::app::Host;
 use super::clipboard;
+use super::job;
 
 /// How long a terminal may take to read what gives it back.
 const MOMENT: Duration = Duration::from_millis(300);
@@ -139,12 +140,15 @@ impl Drop for Terminal {
 }
 
 impl Host for Terminal {
-    fn suspend(&mut self) -> io::Result<()> {
+    fn suspend(&mut self) -> io::Result<bool> {
+        if job::is_alone() {
+            return Ok(false);
+        }
         give_back();
-        // Stops every thread of the process here, until SIGCONT.
-        signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
+        let stopped = job::stop()?;
         take()?;
-        self.mouse(self.mouse)
+        self.mouse(self.mouse)?;
+        Ok(stopped)
     }
 
     fn retake(&mut self) -> io::Result<()> {
