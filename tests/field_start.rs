@@ -29,3 +29,22 @@ fn what_cannot_be_printed_is_an_error_of_every_command() {
         assert_eq!(told(words), (Some(0), String::new()), "{words:?}");
     }
 }
+
+/// What is wrong is said once, in one line.
+#[test]
+fn where_there_is_no_screen_a_line_says_what_prints_without() {
+    for words in [&["x.jsonl"][..], &["replay", "x.jsonl"], &["demo"], &["--grpc", "0", "--http", "0"]] {
+        let (status, said) = told(words);
+        assert!(status == Some(2) && said.lines().count() == 1, "{said}");
+        assert_eq!(said.matches("without one").count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn one_port_for_both_protocols_is_told_as_that() {
+    for command in [&["report", "--listen"][..], &["check", "--listen", "--for", "1s"]] {
+        let (status, said) = told(&[command, &["--grpc", "36001", "--http", "36001"]].concat());
+        assert!(status == Some(2) && said.contains("--grpc and --http: both listen on port 36001"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}

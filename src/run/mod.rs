@@ -77,6 +77,9 @@ impl Ended {
     }
 }
 
+/// What to do where there can be no screen.
+const WITHOUT_SCREEN: &str = "`reqtop report FILE…` prints without one";
+
 /// Has a write beyond the largest file that the system permits (`ulimit -f`) fail like one to a full disk, with words,
 /// where it would end the program.
 pub fn outlive_file_limit() {

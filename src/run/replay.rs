@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Ended;
 use super::dashboard::{Stage, Time};
 use super::files::{inputs, settle, tell_left_out, tell_problem, tell_progress};
+use super::{Ended, WITHOUT_SCREEN};
 use crate::cli;
 use crate::settings;
 use crate::source::file::{self, Limits, Problem, Progress, Sink};
@@ -17,7 +17,7 @@ use crate::tui::{self, Shared};
 /// Plays recordings on the dashboard.
 pub(super) fn run(args: cli::Replay) -> Result<Ended, String> {
     if let Some(refusal) = tui::terminal::refusal() {
-        return Err(format!("{refusal}; without a screen: reqtop report FILE…"));
+        return Err(format!("{refusal}; {WITHOUT_SCREEN}"));
     }
     if let Some(record) = &args.onward.record {
         let same = |file: &PathBuf| matches!((file.canonicalize(), record.canonicalize()), (Ok(a), Ok(b)) if a == b);
