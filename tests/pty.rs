@@ -274,6 +274,17 @@ fn a_limit_to_the_size_of_files_is_a_word() {
     terminal.wait_for_bytes("\u{1b}[?1049l");
 }
 
+#[test]
+fn waiting_for_a_dead_far_side_is_said_and_ends_with_ctrl_c() {
+    let mut terminal = Terminal::start(&["demo", "--forward", "grpc://127.0.0.1:1"], &[]);
+    terminal.wait("a finished request", has_finished);
+    terminal.type_keys("q");
+    terminal.wait_for("waiting up to 5 s for grpc://127.0.0.1:1");
+    terminal.type_keys("\u{3}");
+    assert_eq!(terminal.end(), 2);
+    terminal.wait_for("not sent at the end");
+}
+
 /// Any program may set any size; the emulator of the test keeps its own.
 #[test]
 fn the_largest_terminal_there_can_be_is_drawn_in_part() {
