@@ -3,6 +3,7 @@
 //! Owns: turning words into the settings of each part, and the sentences when they are wrong. Keeps out: acting on them.
 
 mod file;
+mod order;
 mod resolve;
 #[cfg(test)]
 mod tests;

@@ -321,3 +321,15 @@ fn what_nobody_can_listen_on_twice_is_told() {
         assert_eq!((meet(first, second), meet(second, first)), (both, both), "{one} {other}");
     }
 }
+
+#[test]
+fn options_may_stand_before_the_command_that_has_them() {
+    let Some(Command::Demo(demo)) = asked("", &["--theme", "nord", "--grpc", "1", "demo"]).unwrap().command else {
+        panic!("no demo")
+    };
+    assert_eq!((demo.look.theme.as_deref(), demo.listen.grpc.as_deref()), (Some("nord"), Some("1")));
+    let Err(Refusal::Usage(error)) = asked("", &["--ascii", "report", "x.jsonl"]) else { panic!("not refused") };
+    assert!(said(error).contains("'--ascii'"));
+    let files = asked("", &["--ascii", "./demo"]).unwrap().dashboard.files;
+    assert_eq!(files, [std::path::PathBuf::from("./demo")]);
+}
