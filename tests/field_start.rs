@@ -4,7 +4,10 @@
 mod common;
 
 use std::fs::File;
+use std::path::Path;
 use std::process::{Output, Stdio};
+
+use common::terminal::Terminal;
 
 /// Runs it without a terminal, with these words.
 fn run(words: &[&str]) -> Output {
@@ -47,4 +50,44 @@ fn one_port_for_both_protocols_is_told_as_that() {
         assert!(status == Some(2) && said.contains("--grpc and --http: both listen on port 36001"), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
+}
+
+const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/queue.traces.jsonl.gz");
+
+/// A screen without anything on it tells nobody why.
+#[test]
+fn what_cannot_be_opened_is_refused_before_there_is_a_screen() {
+    for words in [&["/none.jsonl"][..], &["replay", "/none.jsonl"], &["-f", "/"], &["/none.jsonl", "/nothing.jsonl"]] {
+        let mut terminal = Terminal::start(words, &[]);
+        assert_eq!(terminal.end(), 2, "{words:?}");
+        terminal.wait_for("cannot be opened");
+        assert!(!terminal.raw.lock().unwrap().contains(&0x1b), "{words:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_told_beside_one_that_is() {
+    for words in [&[][..], &["replay", "--speed", "max"]] {
+        let mut terminal = Terminal::start(&[words, &["/none.jsonl", FIXTURE]].concat(), &[]);
+        terminal.wait("the reason in the last line", |text| {
+            text.lines()
+                .last()
+                .is_some_and(|line| line.trim().starts_with("/none.jsonl: cannot be opened: No such file"))
+        });
+        terminal.type_keys("q");
+        assert_eq!(terminal.end(), 0);
+    }
+}
+
+#[test]
+fn a_followed_file_may_come_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("later.jsonl");
+    let mut terminal = Terminal::start(&["-f", path.to_str().unwrap()], &[]);
+    terminal.wait_for("is not there yet");
+    let output = run(&["export", FIXTURE]);
+    std::fs::write(Path::new(&path), output.stdout).unwrap();
+    terminal.wait_for("24 requests");
+    terminal.type_keys("q");
+    assert_eq!(terminal.end(), 0);
 }

@@ -29,6 +29,7 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if let Some(refusal) = tui::terminal::refusal() {
         return Err(format!("{refusal}; {}", super::WITHOUT_SCREEN));
     }
+    files::refuse_absent(&args.files, args.follow)?;
     let from = settings::store(&args.from, None, Until::Ever, now_ns())?;
     if let Some(from) = &from {
         remote::probe(from)?;
