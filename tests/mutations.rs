@@ -6,7 +6,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use reqtop::checks::load::{Class, LoadList, aiperf, compare, ledger};
+use reqtop::checks::load::{Class, LoadList, LoadRecord, aiperf, compare, ledger};
 use reqtop::checks::{self, Answer, Answers, Learned, Level, Moment, Run};
 use reqtop::demo::{self, Cluster, Settings};
 use reqtop::lifecycle::record::Record;
@@ -76,7 +76,7 @@ impl Fed {
 
     /// What every check says of every request, in surroundings that have seen all of them.
     fn answers(&self) -> Vec<(RequestKey, Answers)> {
-        let mut run = Run::new();
+        let mut run = Run::beside(64 << 20);
         let keys: Vec<RequestKey> = self.0.requests().map(|(key, _)| key).collect();
         for key in &keys {
             run.learn(&self.0.request(*key).unwrap(), &mut Learned::default());
@@ -264,7 +264,7 @@ fn aiperf_agrees_as_its_truth_says() {
         assert!(comparison.others.is_empty() && truth["roots_of_others"] == Json::Array(Vec::new()));
         assert_eq!(comparison.phases.values().map(|counts| counts.classes.len()).sum::<usize>(), 0);
         // Request by request, and through the checks.
-        let mut run = Run::new();
+        let mut run = Run::beside(64 << 20);
         run.set_load(list.records.iter().cloned());
         let by_id: BTreeMap<&str, RequestKey> =
             fed.0.requests().map(|(key, facts)| (&*facts.x_request_id, key)).collect();
@@ -310,6 +310,16 @@ fn disagreements_with_aiperf_are_found_and_classes_named() {
     assert!(checks.contains(&"load.tokens") && checks.contains(&"load.request"));
     assert_eq!(comparison.phases["profiling"].classes, BTreeMap::from([(Class::CutOff, 1)]));
     assert_eq!(comparison.unequal_counts().len(), 2);
+    // A record twice, and one without an id.
+    let mut odd = list.clone();
+    odd.records.push(odd.records[0].clone());
+    odd.records.push(LoadRecord { x_request_id: "".into(), ..odd.records[0].clone() });
+    let told: Vec<_> = compare(&odd, fed.0.requests()).disagreements.into_iter().map(|one| one.message).collect();
+    assert!(told.iter().any(|one| one.contains("lists this client id twice, expected once")), "{told:?}");
+    assert!(
+        told.iter().any(|one| one.starts_with("a request without a client id: the load generator saw")),
+        "{told:?}"
+    );
     // The root of a client that sends no such id.
     list.phases[1].end_ns = Some(7);
     assert_eq!(compare(&list, fed.0.requests()).others.len(), 1);

@@ -15,7 +15,7 @@ pub struct Twin {
     pub overlap_ns: u64,
 }
 
-/// Where a hash of a token block stood when it was first seen: a hash covers everything before it, so it always has the same
+/// Where a hash of a token block stands in a record: a hash covers everything before it, so it always has the same
 /// place and the same predecessor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
@@ -23,6 +23,17 @@ pub struct Place {
     pub index: u32,
     /// The hash before it; 0 for the first.
     pub before: u64,
+}
+
+/// What other records say of a hash at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stood {
+    /// Nothing against it.
+    Fits,
+    /// They have it elsewhere.
+    Elsewhere(Place),
+    /// What they say is no longer remembered.
+    Forgotten,
 }
 
 /// What is known of the run around a request. The defaults know nothing.
@@ -33,9 +44,9 @@ pub trait Surroundings {
         None
     }
 
-    /// The mode in which most of this process's requests were recorded.
-    fn mode_of(&self, epoch: &str) -> Option<Mode> {
-        let _ = epoch;
+    /// Another mode, when at least as many of this process's requests were recorded in it as in this one.
+    fn other_mode(&self, epoch: &str, mode: Mode) -> Option<Mode> {
+        let _ = (epoch, mode);
         None
     }
 
@@ -60,10 +71,10 @@ pub trait Surroundings {
         None
     }
 
-    /// Where this block hash stood in other records.
-    fn place_of(&self, hash: u64) -> Option<Place> {
-        let _ = hash;
-        None
+    /// Whether this block hash stood at this place in other records, too.
+    fn stood(&self, hash: u64, place: Place) -> Stood {
+        let _ = (hash, place);
+        Stood::Fits
     }
 
     /// What the load generator says of this client id.

@@ -21,6 +21,7 @@ mod fixture;
 mod identity;
 pub mod load;
 mod mode;
+mod places;
 mod queue;
 mod record;
 mod root;
@@ -106,6 +107,8 @@ pub enum Why {
     WholeRun,
     /// It has too many spans to be asked.
     TooLarge,
+    /// What it is compared with was let go to stay within the memory.
+    Forgotten,
 }
 
 impl Why {
@@ -125,6 +128,7 @@ impl Why {
             Self::NotCompared => "no load generator to compare with",
             Self::WholeRun => "answered for the whole run only",
             Self::TooLarge => "too large to be checked",
+            Self::Forgotten => "what it is compared with is no longer remembered",
         }
     }
 }

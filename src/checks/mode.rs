@@ -76,10 +76,10 @@ fn mixed(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
                 });
             }
             None => {
-                let most = case.around.mode_of(epoch).filter(|most| *most != Mode::Unsaid);
-                asked.expect(span, most.is_none_or(|most| most.word() == mode), || {
-                    let most = most.map_or("", Mode::word);
-                    format!("says mode {mode}, most requests of process {epoch} say {}: expected one", word(most))
+                let other = case.around.other_mode(epoch, Mode::of(mode));
+                asked.expect(span, other.is_none(), || {
+                    let other = word(other.map_or("", Mode::word));
+                    format!("says mode {mode}, as many requests of process {epoch} or more say {other}: expected one")
                 });
                 firsts.push((epoch, span));
             }
@@ -135,8 +135,8 @@ mod tests {
     struct Mostly(Mode);
 
     impl Surroundings for Mostly {
-        fn mode_of(&self, epoch: &str) -> Option<Mode> {
-            (epoch == "1:f").then_some(self.0)
+        fn other_mode(&self, epoch: &str, mode: Mode) -> Option<Mode> {
+            (epoch == "1:f" && mode != self.0).then_some(self.0)
         }
     }
 
@@ -151,7 +151,13 @@ mod tests {
             .set("response.streaming.worker", MODE, "core");
         worker.violates_at(id, Level::Warning, "another process");
         let answers = Scene::aggregated().answers(&Mostly(Mode::Core), Moment::Settled);
-        violates(answers.of(CheckId::of(id).unwrap()), &answers, id, Level::Error, "most requests of process 1:f");
+        violates(
+            answers.of(CheckId::of(id).unwrap()),
+            &answers,
+            id,
+            Level::Error,
+            "requests of process 1:f or more say core",
+        );
         let answers = Scene::aggregated().answers(&Mostly(Mode::Investigation), Moment::Settled);
         assert!(!answers.violated());
         Scene::aggregated().records_only().unknown(id, Why::NotHere);

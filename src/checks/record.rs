@@ -1,6 +1,8 @@
 //! The request's trace record against its spans and against itself (spec request-trace.md).
 
+use super::around::{Place, Stood};
 use super::case::{Asked, Case, named, said, same_worker};
+use super::places::places;
 use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::Marks;
@@ -138,21 +140,20 @@ fn hashes(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     asked.expect_at(Level::Error, None, common.is_none_or(|common| common == size), || {
         format!("has block size {size}, most records of the run {}: expected one size", said(common))
     });
-    let mut before = 0;
-    for (index, hash) in replay.input_sequence_hashes.iter().enumerate() {
-        let place = case.around.place_of(*hash);
-        let odd = place.filter(|place| (place.index, place.before) != (index as u32, before));
-        if let Some(odd) = odd {
-            let (at, after) = (odd.index, odd.before);
-            asked.expect_at(Level::Error, None, false, || {
-                format!(
-                    "has hash {hash} at {index} after {before}, other records at {at} after {after}: expected equal \
-                     prefixes to share their leading hashes"
-                )
-            });
-            break;
+    for (hash, Place { index, before }) in places(replay) {
+        match case.around.stood(hash, Place { index, before }) {
+            Stood::Fits => {}
+            Stood::Forgotten => asked.unknown(Why::Forgotten),
+            Stood::Elsewhere(Place { index: at, before: after }) => {
+                asked.expect_at(Level::Error, None, false, || {
+                    format!(
+                        "has hash {hash} at {index} after {before}, other records at {at} after {after}: expected \
+                         equal prefixes to share their leading hashes"
+                    )
+                });
+                break;
+            }
         }
-        before = *hash;
     }
 }
 
@@ -292,8 +293,9 @@ mod tests {
             Some(32)
         }
 
-        fn place_of(&self, hash: u64) -> Option<Place> {
-            (hash == 2).then_some(Place { index: 1, before: 9 })
+        fn stood(&self, hash: u64, place: Place) -> Stood {
+            let there = Place { index: 1, before: 9 };
+            if hash == 2 && place != there { Stood::Elsewhere(there) } else { Stood::Fits }
         }
     }
 

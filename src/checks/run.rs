@@ -6,8 +6,9 @@
 use compact_str::CompactString;
 use hashbrown::{HashMap, HashSet};
 
-use super::around::{Place, Surroundings, Twin};
+use super::around::{Place, Stood, Surroundings, Twin};
 use super::load::LoadRecord;
+use super::places::{Places, places};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::context::Resource;
 use crate::lifecycle::facts::Marks;
@@ -20,8 +21,6 @@ use crate::lifecycle::stage::{Mode, Stage};
 const MOST: usize = 4096;
 /// The most lives kept for one shared id.
 const MOST_LIVES: usize = 16;
-/// Slots for block hashes; a slot is taken over by whoever outvotes it.
-const PLACES: usize = 1 << 16;
 
 /// One life under a shared id.
 #[derive(Clone, Copy)]
@@ -32,14 +31,6 @@ struct Life {
     end_ns: u64,
 }
 
-/// A block hash with where it stood, and by how many votes that leads.
-#[derive(Clone, Copy)]
-struct Vote {
-    hash: u64,
-    place: Place,
-    lead: u32,
-}
-
 /// Which parts of a request have been counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Learned {
@@ -48,23 +39,36 @@ pub struct Learned {
 }
 
 /// Everything that one request cannot tell, learned from all that were fed.
-#[derive(Default)]
 pub struct Run {
     /// Requests per process in core and in investigation mode.
     modes: HashMap<CompactString, [u64; 2]>,
     exporting: HashSet<u64>,
     shared: HashMap<Rid, Vec<Life>>,
     block_sizes: HashMap<u64, u64>,
-    places: Vec<Option<Vote>>,
+    places: Places,
     records: u64,
     spans_lost: bool,
     load: HashMap<CompactString, LoadRecord>,
 }
 
 impl Run {
-    /// Knows nothing yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// Knows nothing yet; beside a store of this many bytes.
+    pub fn beside(memory: usize) -> Self {
+        Self {
+            modes: HashMap::new(),
+            exporting: HashSet::new(),
+            shared: HashMap::new(),
+            block_sizes: HashMap::new(),
+            places: Places::beside(memory),
+            records: 0,
+            spans_lost: false,
+            load: HashMap::new(),
+        }
+    }
+
+    /// Lets go of what most of its memory is for; what was compared with it is unknown from now on.
+    pub fn forget_places(&mut self) {
+        self.places.forget();
     }
 
     /// Learns from a request; call it before the request is asked, each time it is. `learned` is kept with the request
@@ -111,7 +115,7 @@ impl Run {
 
     /// The bytes it takes, about, for accounting.
     pub fn memory(&self) -> usize {
-        self.places.capacity() * size_of::<Option<Vote>>()
+        self.places.memory()
             + self.modes.len() * 96
             + self.exporting.len() * 16
             + self.shared.values().map(|lives| 96 + lives.capacity() * size_of::<Life>()).sum::<usize>()
@@ -182,26 +186,8 @@ impl Run {
         {
             *self.block_sizes.entry(size).or_default() += 1;
         }
-        let hashes = &replay.input_sequence_hashes;
-        if self.places.is_empty() {
-            self.places = vec![None; PLACES];
-        }
-        let mut before = 0;
-        for (index, hash) in hashes.iter().enumerate() {
-            let place = Place { index: index as u32, before };
-            before = *hash;
-            let slot = &mut self.places[slot_of(*hash)];
-            match slot {
-                Some(vote) if vote.hash == *hash && vote.place == place => vote.lead = vote.lead.saturating_add(1),
-                Some(vote) if vote.lead > 1 => vote.lead -= 1,
-                _ => *slot = Some(Vote { hash: *hash, place, lead: 1 }),
-            }
-        }
+        places(replay).for_each(|(hash, place)| self.places.vote(hash, place));
     }
-}
-
-fn slot_of(hash: u64) -> usize {
-    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize & (PLACES - 1)
 }
 
 impl Surroundings for Run {
@@ -215,12 +201,13 @@ impl Surroundings for Run {
             .max_by_key(|twin| (twin.overlap_ns, twin.trace))
     }
 
-    fn mode_of(&self, epoch: &str) -> Option<Mode> {
-        let [core, investigation] = self.modes.get(epoch)?;
-        match core.cmp(investigation) {
-            std::cmp::Ordering::Greater => Some(Mode::Core),
-            std::cmp::Ordering::Less => Some(Mode::Investigation),
-            std::cmp::Ordering::Equal => None,
+    fn other_mode(&self, epoch: &str, mode: Mode) -> Option<Mode> {
+        let [core, investigation] = *self.modes.get(epoch)?;
+        match mode {
+            Mode::Core => (investigation >= core).then_some(Mode::Investigation),
+            Mode::Investigation => (core >= investigation).then_some(Mode::Core),
+            Mode::Unsaid if core > investigation => Some(Mode::Core),
+            Mode::Unsaid => Some(Mode::Investigation),
         }
     }
 
@@ -240,8 +227,8 @@ impl Surroundings for Run {
         self.block_sizes.iter().max_by_key(|(size, count)| (**count, **size)).map(|(size, _)| *size)
     }
 
-    fn place_of(&self, hash: u64) -> Option<Place> {
-        self.places.get(slot_of(hash)).copied().flatten().filter(|vote| vote.hash == hash).map(|vote| vote.place)
+    fn stood(&self, hash: u64, place: Place) -> Stood {
+        self.places.stood(hash, place)
     }
 
     fn load(&self, x_request_id: &str) -> Option<&LoadRecord> {
@@ -267,37 +254,45 @@ mod tests {
 
     #[test]
     fn a_majority_counts_each_request_once() {
-        let (mut run, core) = (Run::new(), Scene::aggregated().set_all("dynamo.lifecycle.mode", "core"));
+        let (mut run, core) = (Run::beside(1 << 20), Scene::aggregated().set_all("dynamo.lifecycle.mode", "core"));
         let mut learned = Learned::default();
         for _ in 0..5 {
             learn(&mut run, &core, &mut learned);
         }
-        assert_eq!(run.mode_of("1:f"), Some(Mode::Core));
-        for _ in 0..2 {
-            learn(&mut run, &Scene::aggregated(), &mut Learned::default());
-        }
-        assert_eq!(run.mode_of("1:f"), Some(Mode::Investigation));
+        assert_eq!(asked(&run, &core, "mode.mixed"), Answer::Holds);
+        learn(&mut run, &Scene::aggregated(), &mut Learned::default());
+        // Of two halves, each speaks against the other.
+        assert_eq!(asked(&run, &core, "mode.mixed"), Answer::Violated);
+        assert_eq!(asked(&run, &Scene::aggregated(), "mode.mixed"), Answer::Violated);
+        learn(&mut run, &Scene::aggregated(), &mut Learned::default());
         assert_eq!(asked(&run, &core, "mode.mixed"), Answer::Violated);
         assert_eq!(asked(&run, &Scene::aggregated(), "mode.mixed"), Answer::Holds);
+        assert_eq!(run.other_mode("1:f", Mode::Unsaid), Some(Mode::Investigation));
     }
 
     #[test]
     fn hashes_have_one_place_and_records_one_block_size() {
-        let mut run = Run::new();
+        let mut run = Run::beside(1 << 20);
         for _ in 0..3 {
             learn(&mut run, &Scene::aggregated(), &mut Learned::default());
         }
         let moved = Scene::aggregated().record("/replay/input_sequence_hashes", json!([9, 2, 3]));
         learn(&mut run, &moved, &mut Learned::default());
-        assert_eq!(run.place_of(2), Some(Place { index: 1, before: u64::MAX }));
+        assert_eq!(run.stood(2, Place { index: 1, before: u64::MAX }), Stood::Fits);
         assert_eq!(asked(&run, &moved, "record.hashes"), Answer::Violated);
         assert_eq!(asked(&run, &Scene::aggregated(), "record.hashes"), Answer::Holds);
+        let mut forgetful = Run::beside(0);
+        learn(&mut forgetful, &Scene::aggregated(), &mut Learned::default());
+        assert_eq!(
+            asked(&forgetful, &Scene::aggregated(), "record.hashes"),
+            Answer::Unknown(super::super::Why::Forgotten)
+        );
         assert_eq!((run.block_size(), run.has_records()), (Some(16), true));
     }
 
     #[test]
     fn workers_and_losses_are_known() {
-        let mut run = Run::new();
+        let mut run = Run::beside(1 << 20);
         learn(&mut run, &Scene::aggregated(), &mut Learned::default());
         assert!(run.exports(super::super::fixture::WORKER) && !run.exports(7));
         let silent = Scene::aggregated().drop("worker.admission").drop("worker.operation");
@@ -308,7 +303,7 @@ mod tests {
 
     #[test]
     fn lives_under_one_id_are_compared_and_forgotten() {
-        let mut run = Run::new();
+        let mut run = Run::beside(1 << 20);
         let life =
             |key, trace, start_ns, end_ns| Life { key: RequestKey(key), trace: TraceId([trace; 16]), start_ns, end_ns };
         run.shared.insert("r".into(), vec![life(1, 1, 0, 100), life(2, 2, 60, 200)]);

@@ -138,9 +138,25 @@ impl Query {
     pub fn cost(&self) -> Cost {
         self.cost
     }
+
+    /// The words without quotes that are searched for as text, wherever they stand.
+    pub fn words(&self) -> Vec<&str> {
+        let mut words = Vec::new();
+        self.root.iter().for_each(|root| root.add_words(&mut words));
+        words
+    }
 }
 
 impl Node {
+    fn add_words<'a>(&'a self, words: &mut Vec<&'a str>) {
+        match &self.expr {
+            Expr::Text(needle) if !needle.quoted => words.push(&needle.text),
+            Expr::Text(_) | Expr::Term(_) => {}
+            Expr::Not(inner) | Expr::Leg(inner) => inner.add_words(words),
+            Expr::And(nodes) | Expr::Or(nodes) => nodes.iter().for_each(|node| node.add_words(words)),
+        }
+    }
+
     fn add_to(&self, cost: &mut Cost) {
         match &self.expr {
             Expr::Term(term) if self.lazy => cost.spans += term.values.len().max(1),

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use crate::lifecycle::stage::Outcome;
 use crate::query::Query;
-use crate::store::Store;
 use crate::store::rollup::Rollup;
+use crate::store::{Counts, Store};
 use crate::store::{is_within, time_of};
 use crate::view::account::Account;
 pub use people::{RankRow, SessionRow, SessionsSection};
@@ -54,6 +54,20 @@ pub struct InputSection {
     /// What was passed on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<ForwardingSection>,
+}
+
+impl InputSection {
+    /// What came and is not held though nothing was let go, by its kind: a sentence each.
+    pub fn left_out(&self, counts: &Counts) -> impl Iterator<Item = String> {
+        let kinds = [
+            (self.bad_lines, "lines in all could not be read or hold nothing that is read here"),
+            (counts.spans_refused, "spans were rejected for what they are"),
+            (counts.records_bad, "records could not be read"),
+            (counts.spans_shed, "spans found no room (--max-memory)"),
+            (self.requests_refused, "exports of senders were turned away"),
+        ];
+        kinds.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"))
+    }
 }
 
 /// What was passed on to another endpoint; exports are counted.

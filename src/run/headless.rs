@@ -43,15 +43,16 @@ pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
 /// Prints spans as OTLP JSON lines.
 pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
     gather(&args.input, |Gathered { store, input, filter, mut notes }| {
-        notes.extend(input.problems);
         let counts = store.counts();
-        let lost = counts.spans_evicted + counts.spans_shed + counts.records_evicted;
-        if lost > 0 {
-            notes.push(format!(
-                "{lost} spans and records were let go for room and are not exported: raise --max-memory"
-            ));
+        // What is turned away of senders is theirs to hear of, and they have.
+        let mut lost: Vec<String> = if args.input.listen { Vec::new() } else { input.left_out(counts).collect() };
+        let room = counts.spans_evicted + counts.records_evicted + counts.spans_shed;
+        if room > 0 {
+            lost.push(format!("{room} spans and records were let go or not taken for room: raise --max-memory"));
         }
-        let status = if lost > 0 { 2 } else { 0 };
+        notes.extend(input.problems);
+        let status = if lost.is_empty() { 0 } else { 2 };
+        notes.extend(lost.into_iter().map(|what| format!("not exported: {what}")));
         Ok(Ended { output: Output::Export(Box::new(store), filter), notes, status })
     })
 }

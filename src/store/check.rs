@@ -90,10 +90,11 @@ pub struct Checked {
     later: VecDeque<(u64, RequestKey)>,
 }
 
-impl Default for Checked {
-    fn default() -> Self {
+impl Checked {
+    /// Nothing yet; beside a store of this many bytes.
+    pub fn beside(memory: usize) -> Self {
         Self {
-            run: Run::new(),
+            run: Run::beside(memory),
             alike: Alike::default(),
             counts: [CheckCounts::default(); COUNT],
             latest: vec![None; COUNT],
@@ -102,9 +103,7 @@ impl Default for Checked {
             later: VecDeque::new(),
         }
     }
-}
 
-impl Checked {
     /// The bytes it takes beside what each request has of it.
     pub(super) fn memory(&self) -> usize {
         self.run.memory() + self.alike.memory()
@@ -113,6 +112,7 @@ impl Checked {
     /// Forgets what only saves room.
     pub(super) fn forget_all(&mut self) {
         self.alike.clear();
+        self.run.forget_places();
     }
 
     /// The counts of a check.

@@ -59,11 +59,13 @@ impl Store {
         self.keep_violations(key, &gone);
         self.counts.requests_evicted += 1;
         self.counts.records_evicted += gone.records.len() as u64;
-        self.gone.note_rid(&gone.rid);
+        // What still comes of it began while it lasted; by clocks that run ahead no later than it was heard of.
+        let until_ns = gone.facts.end_ns.unwrap_or(gone.facts.start_ns).max(gone.facts.start_ns).min(gone.news_ns);
+        self.gone.note_rid(&gone.rid, gone.traces.is_empty(), until_ns);
         for slot in gone.traces.iter() {
             let trace = &self.traces[slot];
             if trace.count_of(key) >= trace.grouped && !trace.tells_of_others(key) {
-                self.gone.note_trace(trace.id);
+                self.gone.note_trace(trace.id, until_ns);
                 self.free_trace(slot);
                 continue;
             }

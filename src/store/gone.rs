@@ -1,6 +1,7 @@
-//! What went last: traces and request ids of evicted requests, so that what still comes of one is known for a part.
+//! What was let go: traces and request ids of evicted requests, so that what still comes of one is known for a part.
 //!
-//! Owns: how many are remembered. Keeps out: what a part means to checks (`checks`: what it lacks is unknown).
+//! The latest are known by their ids; of those before them is known until when they lasted: what began no later may be a part
+//! of one. Owns: how many are remembered. Keeps out: what a part means to checks (`checks`: what it lacks is unknown).
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
@@ -17,41 +18,54 @@ const SHARE: usize = 4096;
 pub struct Gone {
     /// How often each is in `order`.
     times: Map<u64, u32>,
-    order: VecDeque<u64>,
+    /// Each with until when its request lasted.
+    order: VecDeque<(u64, u64)>,
     most: usize,
+    /// Until when the requests lasted whose ids are forgotten, nanoseconds since the epoch; 0 when none are.
+    forgotten_ns: u64,
 }
 
 impl Gone {
     /// Beside a store of this many bytes.
     pub fn beside(memory: usize) -> Self {
-        Self { times: Map::default(), order: VecDeque::new(), most: memory / SHARE }
+        Self { times: Map::default(), order: VecDeque::new(), most: memory / SHARE, forgotten_ns: 0 }
     }
 
-    /// A trace went.
-    pub fn note_trace(&mut self, id: TraceId) {
-        self.note(id);
+    /// A trace went with a request that lasted until then.
+    pub fn note_trace(&mut self, id: TraceId, until_ns: u64) {
+        self.note(id, until_ns);
     }
 
-    /// A request of this id went.
-    pub fn note_rid(&mut self, rid: &Rid) {
+    /// A request of this id went that lasted until then; of records alone, or of what a trace tells of it too.
+    pub fn note_rid(&mut self, rid: &Rid, records_alone: bool, until_ns: u64) {
         if !rid.is_empty() {
-            self.note(rid);
+            self.note((rid, records_alone), until_ns);
         }
     }
 
-    fn note(&mut self, id: impl Hash) {
-        if self.order.len() >= self.most {
-            let Some(old) = self.order.pop_front() else { return };
-            if let Some(times) = self.times.get_mut(&old) {
-                *times -= 1;
-                if *times == 0 {
-                    self.times.remove(&old);
-                }
-            }
-        }
+    fn note(&mut self, id: impl Hash, until_ns: u64) {
         let hash = self.times.hasher().hash_one(id);
         *self.times.entry(hash).or_default() += 1;
-        self.order.push_back(hash);
+        self.order.push_back((hash, until_ns));
+        if self.order.len() > self.most {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        let Some((hash, until_ns)) = self.order.pop_front() else { return };
+        self.forgotten_ns = self.forgotten_ns.max(until_ns);
+        if let Some(times) = self.times.get_mut(&hash) {
+            *times -= 1;
+            if *times == 0 {
+                self.times.remove(&hash);
+            }
+        }
+    }
+
+    /// Whether a request that was not known before may be a part of one whose ids are forgotten: it began before their end.
+    pub fn may_have(&self, begun_ns: u64) -> bool {
+        begun_ns > 0 && begun_ns <= self.forgotten_ns
     }
 
     /// Whether this trace is among those that went last.
@@ -59,23 +73,26 @@ impl Gone {
         self.has(id)
     }
 
-    /// Whether a request of this id is among those that went last.
-    pub fn has_rid(&self, rid: &Rid) -> bool {
-        !rid.is_empty() && self.has(rid)
+    /// Whether a request of this id is among those that went last, of records alone or with a trace.
+    pub fn has_rid(&self, rid: &Rid, records_alone: bool) -> bool {
+        !rid.is_empty() && self.has((rid, records_alone))
     }
 
     fn has(&self, id: impl Hash) -> bool {
         !self.times.is_empty() && self.times.contains_key(&self.times.hasher().hash_one(id))
     }
 
-    /// Remembers nothing more.
+    /// Remembers no id any more.
     pub fn forget(&mut self) {
-        *self = Self { most: self.most, ..Self::beside(0) };
+        while !self.order.is_empty() {
+            self.forget_first();
+        }
+        (self.order, self.times) = (VecDeque::new(), Map::default());
     }
 
     /// The bytes it takes.
     pub fn memory(&self) -> usize {
-        chunk_of::<u64>(self.order.capacity()) + entry::<(u64, u32)>() * self.times.len()
+        chunk_of::<(u64, u64)>(self.order.capacity()) + entry::<(u64, u32)>() * self.times.len()
     }
 }
 
@@ -88,18 +105,24 @@ mod tests {
         let mut gone = Gone::beside(3 * SHARE);
         let trace = |number: u8| TraceId([number; 16]);
         assert!(!gone.has_trace(trace(1)));
-        for number in [1, 2, 1, 3] {
-            gone.note_trace(trace(number));
+        for (number, until_ns) in [(1, 10), (2, 40), (1, 20), (3, 30)] {
+            gone.note_trace(trace(number), until_ns);
         }
         assert!([1, 2, 3].into_iter().all(|number| gone.has_trace(trace(number))));
-        gone.note_rid(&Rid::from("r"));
+        assert!(gone.may_have(10) && !gone.may_have(11) && !gone.may_have(0));
+        gone.note_rid(&Rid::from("r"), false, 50);
         assert!(gone.has_trace(trace(1)), "it went again");
-        assert!(!gone.has_trace(trace(2)) && gone.has_rid(&Rid::from("r")));
-        gone.note_rid(&Rid::default());
-        assert!(!gone.has_rid(&Rid::default()));
+        assert!(
+            !gone.has_trace(trace(2)) && gone.has_rid(&Rid::from("r"), false) && !gone.has_rid(&Rid::from("r"), true)
+        );
+        assert!(gone.may_have(40) && !gone.may_have(41));
+        gone.note_rid(&Rid::default(), false, 60);
+        assert!(!gone.has_rid(&Rid::default(), false));
         assert_eq!((gone.order.len(), gone.times.len()), (3, 3));
+        gone.forget();
+        assert!(gone.memory() == 0 && gone.may_have(50) && !gone.may_have(51));
         let mut none = Gone::beside(0);
-        none.note_trace(trace(1));
-        assert!(!none.has_trace(trace(1)) && none.memory() == 0);
+        none.note_trace(trace(1), 7);
+        assert!(!none.has_trace(trace(1)) && none.may_have(7));
     }
 }

@@ -170,8 +170,9 @@ fn is_anchor(stage: Stage) -> bool {
 /// A fragment: the rows below one anchor, or below one top without an anchor.
 struct Fragment {
     rid: Rid,
-    /// How good a word `rid` is: the root's before `http-request`'s before any other's.
-    rank: u8,
+    /// How good a word `rid` is: the root's before `http-request`'s before any other's; of equal ones the first to start,
+    /// whatever the order in which they came.
+    rank: (u8, u64, SpanId),
     anchored: bool,
     start_ns: u64,
 }
@@ -183,18 +184,19 @@ fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
         let top = tops[at];
         let fragment = fragments[top].get_or_insert_with(|| Fragment {
             rid: Rid::default(),
-            rank: u8::MAX,
+            rank: (u8::MAX, 0, SpanId([0; 8])),
             anchored: is_anchor(trace.rows[top].stage),
             start_ns: u64::MAX,
         });
         if row.start_ns > 0 {
             fragment.start_ns = fragment.start_ns.min(row.start_ns);
         }
-        let rank = match row.stage {
+        let stage = match row.stage {
             Stage::Root => 0,
             Stage::Http => 1,
             _ => 2,
         };
+        let rank = (stage, row.start_ns, row.id);
         if rank < fragment.rank
             && let Some(id) = tables.rid(row)
         {
@@ -229,7 +231,8 @@ fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
             parts[at].start_ns = hint.told.first_ns().unwrap_or(u64::MAX);
         }
     }
-    let first = (0..parts.len()).min_by_key(|at| (!parts[*at].anchored, parts[*at].start_ns)).unwrap_or(0);
+    let order = |at: &usize| (!parts[*at].anchored, parts[*at].start_ns, &parts[*at].rid);
+    let first = (0..parts.len()).min_by_key(order).unwrap_or(0);
     for (at, row) in trace.rows.iter_mut().enumerate() {
         let part = part_of[tops[at]].unwrap_or(first);
         row.group = part as u16;

@@ -280,7 +280,7 @@ impl Store {
             full: false,
             lost_checked_ns: 0,
             lens: Lens::default(),
-            checked: Checked::default(),
+            checked: Checked::beside(limits.memory),
         }
     }
 

@@ -56,6 +56,10 @@ impl Store {
         request.heard = Heard::of(&read, &request.records, Some(&told));
         drop(read);
         facts.spans = spans as u32;
+        if !request.counted && self.gone.may_have(facts.start_ns) {
+            request.late = true;
+            facts.marks.set(Marks::LATE_PART);
+        }
         let was = request.counted.then(|| std::mem::take(&mut request.facts));
         request.facts = facts;
         request.counted = true;
@@ -146,8 +150,8 @@ impl Store {
 /// Whether a request is what came of one after it had been let go: by its traces, or by its id where no trace can tell.
 fn is_late_part(gone: &Gone, traces: &Traces, request: &Request) -> bool {
     let mut slots = request.traces.iter();
-    let by_id = || request.traces.iter().all(|slot| traces[slot].is_shared()) && gone.has_rid(&request.rid);
-    slots.any(|slot| gone.has_trace(traces[slot].id)) || by_id()
+    let by_id = || request.traces.iter().all(|slot| traces[slot].is_shared()) && gone.has_rid(&request.rid, false);
+    slots.any(|slot| gone.has_trace(traces[slot].id)) || gone.has_rid(&request.rid, true) || by_id()
 }
 
 /// Brings what is accounted up to date with a trace.

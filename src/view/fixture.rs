@@ -127,7 +127,7 @@ impl Default for Fixture {
             version: 1,
             held: None,
             counts: Counts::default(),
-            checked: Checked::default(),
+            checked: Checked::beside(1 << 20),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The comparison of a whole run: every record with its request, every request with its record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use compact_str::CompactString;
 
@@ -100,7 +100,13 @@ pub fn compare<'a>(list: &LoadList, requests: impl Iterator<Item = (RequestKey, 
         }
     }
     let mut comparison = Comparison::default();
+    let mut listed = HashSet::new();
     for record in &list.records {
+        if !record.x_request_id.is_empty() && !listed.insert(&record.x_request_id) {
+            let message = format!("{}: the load generator lists this client id twice, expected once", named(record));
+            comparison.disagreements.push(disagreement(record, "load.request", None, message));
+            continue;
+        }
         let sides = by_id.remove(record.x_request_id.as_str()).unwrap_or_default();
         comparison.take(record, &sides);
     }
@@ -119,21 +125,31 @@ pub fn compare<'a>(list: &LoadList, requests: impl Iterator<Item = (RequestKey, 
     comparison
 }
 
+/// How a record is called in sentences.
+fn named(record: &LoadRecord) -> &str {
+    if record.x_request_id.is_empty() { "a request without a client id" } else { &record.x_request_id }
+}
+
+fn disagreement(
+    record: &LoadRecord,
+    check: &'static str,
+    request: Option<RequestKey>,
+    message: String,
+) -> Disagreement {
+    let LoadRecord { x_request_id, phase, .. } = record;
+    Disagreement { x_request_id: x_request_id.clone(), phase: phase.clone(), request, check, message }
+}
+
 impl Comparison {
     fn take(&mut self, record: &LoadRecord, sides: &[(RequestKey, &Facts)]) {
         let client = record.seen.outcome().map_or_else(|| record.seen.word(), |outcome| outcome.word().to_owned());
         let counts = self.phases.entry(record.phase.clone()).or_default();
         *counts.client.entry(client).or_default() += 1;
-        let disagree = |check, request, message| Disagreement {
-            x_request_id: record.x_request_id.clone(),
-            phase: record.phase.clone(),
-            request,
-            check,
-            message,
-        };
+        let disagree = |check, request, message| disagreement(record, check, request, message);
+        let name = named(record);
         if let [(key, _), _, ..] = sides {
             let count = sides.len();
-            let message = format!("{}: {count} requests carry this client id, expected one", record.x_request_id);
+            let message = format!("{name}: {count} requests carry this client id, expected one");
             self.disagreements.push(disagree("load.request", Some(*key), message));
         }
         let side = sides.first();
@@ -154,8 +170,7 @@ impl Comparison {
             Verdict::Disagree | Verdict::Waiting => {
                 let root = side.map_or("no request", |(_, facts)| facts.outcome_text());
                 let message = format!(
-                    "{}: the load generator saw {}, the cluster {root}: expected one outcome",
-                    record.x_request_id,
+                    "{name}: the load generator saw {}, the cluster {root}: expected one outcome",
                     record.seen.word()
                 );
                 self.disagreements.push(disagree("load.request", side.map(|(key, _)| *key), message));
@@ -166,10 +181,9 @@ impl Comparison {
             && facts.outcome == Some(Outcome::Success)
         {
             self.tokens_compared += 1;
-            for (name, client, cluster) in unequal_tokens(record, facts) {
+            for (tokens, client, cluster) in unequal_tokens(record, facts) {
                 let message = format!(
-                    "{}: the load generator counts {client} {name} tokens, the cluster {cluster}: expected one count",
-                    record.x_request_id
+                    "{name}: the load generator counts {client} {tokens} tokens, the cluster {cluster}: expected one count"
                 );
                 self.disagreements.push(disagree("load.tokens", Some(*key), message));
             }

@@ -16,6 +16,10 @@ use serde::Deserialize;
 use super::{LoadRecord, Seen, Usage, clean};
 use crate::lifecycle::stage::Outcome;
 
+/// The outcomes of which a broken stream's root has one.
+const BROKEN: [Outcome; 3] = [Outcome::Rejected, Outcome::TimedOut, Outcome::Failed];
+/// What `load.py` says of a stream that broke.
+const BROKEN_WORDS: [&str; 2] = ["stream error event", "stream error data"];
 /// Turns of one `session` of `load.py`.
 const TURNS: u64 = 3;
 
@@ -51,8 +55,10 @@ pub struct Ledger {
     pub records: Vec<LoadRecord>,
     /// Requests that must have a root, by outcome.
     pub counts: BTreeMap<&'static str, u64>,
-    /// Streams that broke after HTTP 200, and errors that may have several outcomes: rejected, timed out or failed.
+    /// Streams that broke after HTTP 200: each root is rejected, timed out or failed.
     pub broken: u64,
+    /// Errors of the client's own, such as a reset: the same, or no root at all.
+    pub errors: u64,
     /// Requests to endpoints that make no root.
     pub without_root: u64,
 }
@@ -71,29 +77,33 @@ pub struct Unequal {
 impl Ledger {
     /// Whether it counts, rather than lists.
     pub fn has_counts(&self) -> bool {
-        !self.counts.is_empty() || self.broken > 0 || self.without_root > 0
+        !self.counts.is_empty() || self.broken + self.errors + self.without_root > 0
     }
 
-    /// Compares counts with the roots, in the order of [`Outcome::ALL`]. An aborted stream that had just ended is a
-    /// success (a race); a broken one is rejected, timed out or failed.
+    /// Compares counts with the roots, in the order of [`Outcome::ALL`], then those that broken streams may have together.
+    /// An aborted stream that had just ended is a success (a race).
     pub fn unequal(&self, roots: [u64; 6]) -> Vec<Unequal> {
         let of = |outcome: Outcome| self.counts.get(outcome.word()).copied().unwrap_or(0);
         let root = |outcome: Outcome| Outcome::ALL.iter().position(|other| *other == outcome).map_or(0, |at| roots[at]);
         let aborted = of(Outcome::Cancelled);
         let race = root(Outcome::Success).saturating_sub(of(Outcome::Success)).min(aborted);
-        Outcome::ALL
-            .into_iter()
-            .filter_map(|outcome| {
-                let (client, root) = (of(outcome), root(outcome));
-                let (least, most) = match outcome {
-                    Outcome::Success => (client + race, client + race),
-                    Outcome::Cancelled => (client - race, client - race),
-                    Outcome::Unknown => (0, 0),
-                    _ => (client, client + self.broken),
-                };
-                (!(least..=most).contains(&root)).then_some(Unequal { outcome: outcome.word(), client, root })
-            })
-            .collect()
+        let compare = |outcome: Outcome| {
+            let (client, root) = (of(outcome), root(outcome));
+            let (least, most) = match outcome {
+                Outcome::Success => (client + race, client + race),
+                Outcome::Cancelled => (client - race, client - race),
+                Outcome::Unknown => (0, 0),
+                _ => (client, client + self.broken + self.errors),
+            };
+            (!(least..=most).contains(&root)).then_some(Unequal { outcome: outcome.word(), client, root })
+        };
+        let mut unequal: Vec<Unequal> = Outcome::ALL.into_iter().filter_map(compare).collect();
+        let sum = |of: &dyn Fn(Outcome) -> u64| BROKEN.into_iter().map(of).sum::<u64>();
+        let (client, root) = (sum(&of) + self.broken, sum(&root));
+        if !(client..=client + self.errors).contains(&root) {
+            unequal.push(Unequal { outcome: "rejected, timed_out, failed or broken", client, root });
+        }
+        unequal
     }
 }
 
@@ -149,7 +159,8 @@ impl Ledger {
         match seen.outcome() {
             Some(outcome) => *self.counts.entry(outcome.word()).or_default() += requests,
             None if seen == Seen::Refused => {}
-            None => self.broken += requests,
+            None if BROKEN_WORDS.contains(&result) => self.broken += requests,
+            None => self.errors += requests,
         }
     }
 }
@@ -185,9 +196,19 @@ mod tests {
         assert!(ledger.unequal([17, 3, 3, 1, 0, 0]).is_empty());
         // An abort that came too late.
         assert!(ledger.unequal([18, 2, 4, 0, 0, 0]).is_empty());
-        let unequal = ledger.unequal([17, 2, 3, 0, 0, 1]);
-        let outcomes: Vec<_> = unequal.iter().map(|unequal| unequal.outcome).collect();
-        assert_eq!(outcomes, ["cancelled", "unknown"]);
+        let outcomes = |ledger: &Ledger, roots| -> Vec<_> {
+            ledger.unequal(roots).into_iter().map(|unequal| (unequal.outcome, unequal.client, unequal.root)).collect()
+        };
+        assert_eq!(outcomes(&ledger, [17, 2, 4, 0, 0, 1]), [("cancelled", 3, 2), ("unknown", 0, 1)]);
+        // A broken stream is one root, not none and not three.
+        let together = "rejected, timed_out, failed or broken";
+        assert_eq!(outcomes(&ledger, [17, 3, 3, 0, 0, 0]), [(together, 4, 3)]);
+        assert_eq!(outcomes(&ledger, [17, 3, 4, 1, 1, 0]), [(together, 4, 6)]);
+        // A client's own error may have no root.
+        let ledger = parse(r#"{"results":{"unary":{"200":2,"ConnectionResetError":2}}}"#).unwrap();
+        assert_eq!((ledger.broken, ledger.errors), (0, 2));
+        assert!([0, 1, 2].into_iter().all(|failed| ledger.unequal([2, 0, 0, 0, failed, 0]).is_empty()));
+        assert_eq!(outcomes(&ledger, [2, 0, 1, 1, 1, 0]), [(together, 0, 3)]);
     }
 
     #[test]

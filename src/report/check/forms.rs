@@ -168,8 +168,8 @@ impl Display for CheckReport {
         if let Some(ledger) = &self.ledger {
             writeln!(
                 f,
-                "load generator's counts: {:?}, {} broken, {} without root; roots {:?}",
-                ledger.client, ledger.broken, ledger.without_root, ledger.root
+                "load generator's counts: {:?}, {} broken, {} errors, {} without root; roots {:?}",
+                ledger.client, ledger.broken, ledger.errors, ledger.without_root, ledger.root
             )?;
             ledger.sentences().try_for_each(|one| writeln!(f, "✕ {one}"))?;
         }

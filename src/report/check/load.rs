@@ -45,8 +45,10 @@ pub struct PhaseRow {
 pub struct LedgerRows {
     /// The client's counts of requests that must have a root.
     pub client: BTreeMap<&'static str, u64>,
-    /// Streams that broke after HTTP 200 and errors of several meanings: rejected, timed out or failed.
+    /// Streams that broke after HTTP 200: rejected, timed out or failed.
     pub broken: u64,
+    /// Errors of the client's own: the same, or no root at all.
+    pub errors: u64,
     /// Requests to endpoints that make no root.
     pub without_root: u64,
     /// The roots' counts.
@@ -62,6 +64,7 @@ impl LedgerRows {
         Self {
             client: ledger.counts.clone(),
             broken: ledger.broken,
+            errors: ledger.errors,
             without_root: ledger.without_root,
             root: root.map(|(outcome, count)| (outcome.word(), count)).collect(),
             unequal: ledger.unequal(roots).into_iter().map(|one| (one.outcome, one.client, one.root)).collect(),

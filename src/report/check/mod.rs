@@ -99,7 +99,8 @@ impl Expectation {
     /// Reads an expectation.
     ///
     /// # Errors
-    /// Where it is no filter, or nothing at all: what a shell gives for a variable that is not set expects nothing.
+    /// Where it is no filter; nothing at all, which is what a shell gives for a variable that is not set; or a bare word with
+    /// a count behind it, which would search for the name of a field where its value was meant.
     pub fn read(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Err(
@@ -116,7 +117,16 @@ impl Expectation {
             Some((query, _, count)) => (query, count, count),
             None => (text, 1, u64::MAX),
         };
+        let written = query.trim_end();
         let query = Query::parse(query).map_err(|error| error.to_string())?;
+        if counted.is_some()
+            && let Some(word) = query.words().into_iter().find(|word| written.ends_with(word))
+        {
+            return Err(format!(
+                "would count the requests in which the word {word} stands; to compare a field write the unit, then the \
+                 count (as in ttft<=500ms>=1), to count a word quote it (\"{word}\">=1)"
+            ));
+        }
         Ok(Self { text: text.into(), query, least, most })
     }
 }
@@ -266,7 +276,7 @@ impl CheckReport {
             && checks.iter().all(|check| check.failing == 0)
             && comparison.as_ref().is_none_or(Comparison::agrees)
             && ledger.as_ref().is_none_or(|ledger| ledger.unequal.is_empty());
-        let requests = checks.first().map_or(0, |row| row.holds + row.violated + row.unknown);
+        let requests = scope.as_ref().map_or(store.len() as u64 + gone(store), |keys| keys.len() as u64);
         let load = comparison.as_ref().map(LoadRows::of);
         Self { schema: SCHEMA, requests, passed, incomplete, strict: rules.strict, checks, expectations, load, ledger }
     }
@@ -318,25 +328,16 @@ fn check_rows(store: &Store, scope: Option<&BTreeSet<RequestKey>>, rules: &Rules
 /// What came and could not be asked.
 fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<RequestKey>>) -> Vec<String> {
     let mut out = input.problems.clone();
-    let counts = store.counts();
     if scope.is_some_and(BTreeSet::is_empty) && !store.is_empty() {
         out.push(format!("the filter matches none of {} requests", store.len()));
     }
-    for (count, what) in [
-        (input.bad_lines, "lines in all could not be read or hold nothing that is read here"),
-        (counts.spans_refused, "spans were rejected for what they are"),
-        (counts.records_bad, "records could not be read"),
-        (counts.spans_shed, "spans found no room (--max-memory)"),
-        (input.requests_refused, "exports of senders were turned away"),
-        (
-            gone(store),
-            "requests were let go for room before the end (--max-memory): filters, expectations and comparisons do not see \
-             them, and what came of them later was asked for itself",
-        ),
-    ] {
-        if count > 0 {
-            out.push(format!("{count} {what}"));
-        }
+    out.extend(input.left_out(store.counts()));
+    let gone = gone(store);
+    if gone > 0 {
+        out.push(format!(
+            "{gone} requests were let go for room before the end (--max-memory): filters, expectations and comparisons do \
+             not see them, and what came of them later was asked for itself"
+        ));
     }
     out
 }
@@ -370,6 +371,20 @@ mod tests {
         assert_eq!(read("queue.wait>100ms").unwrap().1, 1);
         assert_eq!(read(">=3").unwrap(), (String::new(), 3, u64::MAX), "of any kind");
         assert!(read("outcome:(").is_err() && read(" ").is_err());
+        for bare in ["ttft<=500", "tokens.out>=0", "margin == 0", "outcome:success total<=1", "zzz<=5", "(a or b)&c>=1"]
+        {
+            let refusal = read(bare).unwrap_err();
+            assert!(refusal.starts_with("would count the requests in which the word"), "{bare}: {refusal}");
+        }
+        let written = [
+            ("ttft<=500ms>=1", "ttft<=500ms"),
+            ("\"zzz\"<=5", "\"zzz\""),
+            ("zzz", "zzz"),
+            ("zzz model:m>=2", "zzz model:m"),
+        ];
+        for (text, query) in written {
+            assert_eq!(read(text).unwrap().0, query);
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ tags! {
     5: F32_6 = 6, F32_8 = 8, F32_16 = 16;
 }
 
+/// How deep groups may be in groups, which nobody writes any more.
+const MOST_GROUPS: usize = 16;
+
 /// Where a message is malformed and what was expected there.
 #[derive(Debug, PartialEq)]
 pub(super) struct Bad {
@@ -116,17 +119,51 @@ impl<'a> Walk<'a> {
 
     /// Moves past a field that is of no use here.
     pub fn skip(&mut self, tag: u32) -> Result<(), Bad> {
+        self.skip_within(tag, MOST_GROUPS)
+    }
+
+    /// A group has further fields up to a tag of its own number.
+    fn skip_within(&mut self, tag: u32, groups: usize) -> Result<(), Bad> {
         match tag & 7 {
+            3 if groups > 0 => loop {
+                match self.tag()? {
+                    Some(inner) if inner == tag + 1 => return Ok(()),
+                    Some(inner) => self.skip_within(inner, groups - 1)?,
+                    None => return Err(self.bad(tag, "the end of a group")),
+                }
+            },
             0 => self.number(tag).map(drop),
             1 => self.fixed64(tag).map(drop),
             2 => self.bytes(tag).map(drop),
             5 => self.fixed32(tag).map(drop),
-            _ => Err(self.bad(tag, "a varint, a fixed number or a length (wire type 0, 1, 2 or 5)")),
+            _ => Err(self.bad(tag, "a varint, a fixed number, a length or a group (wire type 0, 1, 2, 3 or 5)")),
         }
     }
 
     #[cold]
     fn bad(&self, tag: u32, expected: &'static str) -> Bad {
         Bad { message: self.message, field: tag >> 3, expected }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_passed_over_with_all_that_is_in_them() {
+        // Field 9 as a group of a number, a text and a group of nothing; then field 1.
+        let group = [9 << 3 | 3, 8, 5, 2 << 3 | 2, 2, b'h', b'i', 3 << 3 | 3, 3 << 3 | 4, 9 << 3 | 4];
+        let bytes = [&group[..], &[8, 7]].concat();
+        let mut walk = Walk::over("test", &bytes);
+        let tag = walk.tag().unwrap().unwrap();
+        assert_eq!(walk.skip(tag), Ok(()));
+        assert_eq!((walk.tag(), walk.number(VAR_1)), (Ok(Some(VAR_1)), Ok(7)));
+        let deep = vec![9 << 3 | 3; 99];
+        for bad in [&group[..9], &[9 << 3 | 3, 8 << 3 | 4], &deep, &[9 << 3 | 4]] {
+            let mut walk = Walk::over("test", bad);
+            let tag = walk.tag().unwrap().unwrap();
+            assert!(walk.skip(tag).is_err(), "{bad:?}");
+        }
     }
 }

@@ -159,6 +159,8 @@ pub enum Failure {
     Declined(String),
     /// An answer longer than this many bytes.
     TooLarge(usize),
+    /// So many services that they are not all asked what they send; at most so many are.
+    ManyServices(usize, usize),
 }
 
 impl Failure {
@@ -194,6 +196,10 @@ impl Failure {
             Self::TooLarge(limit) => {
                 format!("{name} at {base} answered with more than {} MiB at once", limit >> 20)
             }
+            Self::ManyServices(found, most) => format!(
+                "{name} at {base} has {found} services, and of at most {most} is asked which begin requests: name those \
+                 that do with --service NAME"
+            ),
         }
     }
 }

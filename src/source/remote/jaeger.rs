@@ -114,7 +114,10 @@ impl Jaeger {
                 Some(names) => {
                     all.iter().filter(|service| names.iter().any(|name| name.means(service))).cloned().collect()
                 }
-                None => all.iter().take(MOST_SERVICES).cloned().collect(),
+                None if all.len() > MOST_SERVICES => {
+                    return Err(Failure::ManyServices(all.len(), MOST_SERVICES));
+                }
+                None => all.clone(),
             },
             named => {
                 all.iter().filter(|name| named.iter().any(|one| one.eq_ignore_ascii_case(name))).cloned().collect()

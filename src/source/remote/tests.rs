@@ -441,3 +441,18 @@ fn a_jaeger_without_requests_says_which_services_there_are() {
     settings.search = Search { operation: Some("x".into()), ..Search::default() };
     assert!(problem(&settings).starts_with("no service in Jaeger has the operation x"));
 }
+
+#[test]
+fn a_jaeger_of_more_services_than_are_asked_says_so() {
+    let many: Vec<String> = (0..300).map(|number| format!("\"service-{number}\"")).collect();
+    let all = format!(r#"{{"services":[{},"dynamo-frontend"]}}"#, many.join(","));
+    let fake = Fake::new(move |path, _| match path {
+        "/api/v3/services" => json(&all),
+        _ => json(r#"{"operations":[{"name":"http-request"}]}"#),
+    });
+    let mut settings = fake.settings(Kind::Jaeger, T0, Until::At(T0 + SECOND));
+    let error = read(&settings, &|| T0, &mut Taken::default()).unwrap_err();
+    assert!(error.contains("has 301 services, and of at most 256") && error.contains("--service NAME"), "{error}");
+    settings.search.services = vec!["dynamo-frontend".into()];
+    assert!(read(&settings, &|| T0, &mut Taken::default()).is_ok());
+}

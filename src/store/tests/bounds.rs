@@ -375,6 +375,10 @@ fn what_comes_after_a_request_was_let_go_is_a_part_and_no_violation() {
             for key in store.requests().map(|(key, _)| key).collect::<Vec<_>>() {
                 store.evict_request(key);
             }
+            if seed >= 4 {
+                // Too long ago to be known by their ids.
+                store.gone.forget();
+            }
             take_share(&mut store, &deliveries, |number| !early(number));
             store.finish(end_ns);
             store.check_all();
@@ -386,4 +390,18 @@ fn what_comes_after_a_request_was_let_go_is_a_part_and_no_violation() {
             assert!(found.is_empty(), "seed {seed}: {found:#?}");
         }
     }
+}
+
+#[test]
+fn spans_whose_record_was_let_go_before_they_came_are_a_part() {
+    let mut store = store();
+    record(&mut store, r#"{"event_type":"request_end","event_time_unix_ms":1,"request":{"request_id":"r1"}}"#);
+    store.finish(1);
+    let key = all(&store)[0].0;
+    store.evict_request(key);
+    send(&mut store, &base_request(1, "r1"), 2);
+    send(&mut store, &base_request(2, "r2"), 2);
+    store.finish(2);
+    let late: Vec<_> = all(&store).iter().map(|(_, facts)| facts.marks.has(Marks::LATE_PART)).collect();
+    assert_eq!(late, [true, false]);
 }

@@ -252,3 +252,27 @@ proptest! {
         prop_assert_eq!((store.memory(), store.len(), store.spans().count()), (0, 0, 0));
     }
 }
+
+#[test]
+fn of_two_ids_in_one_fragment_the_first_to_start_is_its_own_whatever_came_first() {
+    let id = "dynamo.request.id";
+    let spans = [
+        span(1, 1, 9, "router.queue", 0, 5).with(id, "r1"),
+        span(1, 2, 1, "router.selection", 2, 3).with(id, "r2"),
+        span(1, 3, 1, "router.selection", 1, 3).with(id, "r3"),
+        span(1, 4, 8, "request.dispatch", 4, 6).with(id, "r2"),
+    ];
+    let of = |order: [usize; 4]| {
+        let mut store = store();
+        order.into_iter().for_each(|at| send(&mut store, &spans[at..=at], 1));
+        store.finish(1);
+        store
+    };
+    let first = of([0, 1, 2, 3]);
+    let mut ids: Vec<String> = first.requests().map(|(_, facts)| facts.request_id.to_string()).collect();
+    ids.sort();
+    assert_eq!(ids, ["r1", "r2"]);
+    for order in [[3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1], [1, 2, 3, 0]] {
+        assert_eq!(difference(&first, &of(order)), None, "{order:?}");
+    }
+}

@@ -254,8 +254,9 @@ impl Line {
                 Answer::Taken(rejected, words) => {
                     add(&counts.forwarded, 1);
                     add(&counts.rejected, rejected);
+                    let why = if words.is_empty() { "without a word why" } else { &words };
                     *counts.trouble.lock() =
-                        (rejected > 0).then(|| format!("{rejected} rejected in an export that was taken: {words}"));
+                        (rejected > 0).then(|| format!("{rejected} rejected in an export that was taken: {why}"));
                     return;
                 }
                 Answer::Refused(words) => {

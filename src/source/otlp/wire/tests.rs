@@ -314,7 +314,8 @@ fn malformed_bytes_are_told_where() {
     assert!(error.contains("ExportTraceServiceRequest, field 1") && error.contains("length"), "{error}");
     let error = traces(&[0x0a, 0x02, 0x12, 0x7f], &mut batch).unwrap_err();
     assert!(error.contains("ResourceSpans, field 2"), "{error}");
-    assert!(traces(&[0x0b], &mut batch).unwrap_err().contains("wire type"));
+    assert!(traces(&[0x0b], &mut batch).unwrap_err().contains("the end of a group"));
+    assert!(traces(&[0x0e], &mut batch).unwrap_err().contains("wire type"));
     assert!(logs(&[0xff; 11], &mut batch).is_err() && metrics(&[0x0a], &mut batch).is_err());
     assert_eq!(traces(&[], &mut batch), Ok(()));
 }
