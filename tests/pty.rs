@@ -283,6 +283,13 @@ fn waiting_for_a_dead_far_side_is_said_and_ends_with_ctrl_c() {
     terminal.type_keys("\u{3}");
     assert_eq!(terminal.end(), 2);
     terminal.wait_for("not sent at the end");
+    // Asked to end by a signal it says as much, and has the status of the signal where nothing is lost.
+    let mut terminal = Terminal::start(&["demo", "--forward", "grpc://127.0.0.1:1"], &[]);
+    terminal.wait("a finished request", has_finished);
+    let pid = terminal.child.process_id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(terminal.end(), 2);
+    terminal.wait_for("not sent at the end");
 }
 
 /// Any program may set any size; the emulator of the test keeps its own.

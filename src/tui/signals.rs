@@ -34,7 +34,7 @@ pub fn listen(events: Sender<Event>) -> io::Result<()> {
                 number if ending => end(number),
                 number => {
                     ending = true;
-                    end_in_time(number)
+                    end_in_time(number, events.clone())
                 }
             };
             // Nobody listens: the screen has ended, and the next signal to end the program must still do so.
@@ -48,12 +48,18 @@ pub fn listen(events: Sender<Event>) -> io::Result<()> {
 
 /// How long the orderly end may take: the screen may wait for a terminal that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How much longer where the screen has ended: what is on its way out then has a time of its own, and what became of it is
+/// told after that.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// Asks for an orderly end, and sees to it that there is one.
-fn end_in_time(signal: i32) -> Event {
+fn end_in_time(signal: i32, events: Sender<Event>) -> Event {
     // Without this thread it takes a second signal.
     let _ = std::thread::Builder::new().name("end".into()).spawn(move || {
         std::thread::sleep(PATIENCE);
+        if events.send(Event::Data).is_err() {
+            std::thread::sleep(LAST_WORDS);
+        }
         end(signal)
     });
     Event::Signal(signal)
