@@ -10,6 +10,7 @@ use reqtop::run::{self, Ended};
 use reqtop::settings::{self, Refusal};
 
 fn main() -> ExitCode {
+    run::outlive_file_limit();
     let ended = match settings::resolve(std::env::args_os()) {
         Ok(cli) => run::run(cli),
         Err(Refusal::Usage(error)) => return told(error),
@@ -17,20 +18,11 @@ fn main() -> ExitCode {
     };
     let mut out = std::io::stdout().lock();
     let written = ended.output.write(&mut out).and_then(|()| out.flush());
-    let mut err = std::io::stderr().lock();
-    // What cannot be said, cannot be said.
     for note in &ended.notes {
-        let _ = writeln!(err, "reqtop: {}", text::one_line(note));
+        // What cannot be said, cannot be said.
+        let _ = writeln!(std::io::stderr(), "reqtop: {}", text::one_line(note));
     }
-    match written {
-        Ok(()) => ended.code(),
-        // A reader that went away (`| head`) is no error of ours.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => ended.code(),
-        Err(error) => {
-            let _ = writeln!(err, "reqtop: the output is not whole: {error}");
-            ExitCode::from(2)
-        }
-    }
+    printed(written, ended.code())
 }
 
 /// Prints help, or why the command line cannot be read.
@@ -38,10 +30,24 @@ fn told(error: clap::Error) -> ExitCode {
     let status = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     let is_error = error.use_stderr();
     let said = settings::said(error);
-    // What cannot be said, cannot be said.
-    let _ = match is_error {
-        true => std::io::stderr().write_all(said.as_bytes()),
-        false => std::io::stdout().write_all(said.as_bytes()),
-    };
-    status
+    if is_error {
+        // What cannot be said, cannot be said.
+        let _ = std::io::stderr().write_all(said.as_bytes());
+        return status;
+    }
+    let mut out = std::io::stdout().lock();
+    printed(out.write_all(said.as_bytes()).and_then(|()| out.flush()), status)
+}
+
+/// The status of a command whose output was written so.
+fn printed(written: std::io::Result<()>, status: ExitCode) -> ExitCode {
+    match written {
+        Ok(()) => status,
+        // A reader that went away (`| head`) is no error of ours.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => status,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "reqtop: the output is not whole: {error}");
+            ExitCode::from(2)
+        }
+    }
 }

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
@@ -60,7 +60,8 @@ pub fn check(path: &Path, existing: Existing) -> Result<(), String> {
     }
 }
 
-/// Writes a file whole or leaves none by its name. Ctrl-C and SIGTERM take away what was begun; a kill leaves it beside.
+/// Writes a file whole or leaves none by its name. A signal that ends the program takes away what was begun; a kill leaves
+/// it beside.
 ///
 /// # Errors
 /// A sentence about this file: why it could not be written, and what to do. What was there is then as it was.
@@ -79,18 +80,59 @@ pub fn write_private(
 
 fn write(path: &Path, existing: Existing, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     // Before there is something to remove: a signal that comes in between waits.
-    let signals = Signals::new([SIGINT, SIGTERM])?;
-    let (aside, mut file) = beside(path)?;
+    let signals = Signals::new(ending())?;
+    let (aside, file) = beside(path)?;
     let signals = remove_when_ended(&aside, signals)?;
-    let written = fill(&mut file).and_then(|()| file.sync_all()).and_then(|()| match existing {
-        Existing::Refuse => move_to_new(&aside, path),
-        Existing::Replace => fs::rename(&aside, path),
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&aside);
-    }
+    let written = finish(&aside, file, path, existing, fill);
     signals.close();
     written
+}
+
+/// Writes a new file whole or leaves nothing, for a program that hears signals itself and lets this end first.
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`] when something of that name is there; else why it could not be written.
+pub fn write_new(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    let (aside, file) = beside(path)?;
+    finish(&aside, file, path, Existing::Refuse, fill)
+}
+
+/// Fills the file beside and gives it its name, or removes it.
+fn finish(
+    aside: &Path,
+    mut file: File,
+    path: &Path,
+    existing: Existing,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let written = fill(&mut file).and_then(|()| file.sync_all()).and_then(|()| match existing {
+        Existing::Refuse => move_to_new(aside, path),
+        Existing::Replace => fs::rename(aside, path),
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(aside);
+    }
+    written
+}
+
+/// The signals that are asked to end a program with. A hangup that it was started to outlive (`nohup`) is none.
+fn ending() -> Vec<i32> {
+    let mut signals = vec![SIGINT, SIGTERM, SIGQUIT];
+    signals.extend(hangs_up().then_some(SIGHUP));
+    signals
+}
+
+/// Whether a hangup ends this process, as far as the system tells (Linux does).
+fn hangs_up() -> bool {
+    let ignored = |status: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+        u64::from_str_radix(mask.trim(), 16).ok()
+    };
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignored(&status).is_some_and(|ignored| ignored & (1 << (SIGHUP - 1)) == 0)
 }
 
 /// A new file beside another one.
@@ -205,20 +247,28 @@ mod tests {
         assert_eq!(names(folder.path()).len(), 4);
     }
 
+    /// Set for the tests below when they run as the process that writes.
+    const HALF: &str = "REQTOP_TEST_HALF_A_FILE";
+
+    /// Writes until it is ended, or until the file `end` is beside.
+    fn write_on(path: &Path) {
+        let _ = write_private(path, Existing::Refuse, |file| {
+            file.write_all(b"half")?;
+            while !path.with_file_name("end").exists() {
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+            Ok(())
+        });
+    }
+
     #[test]
     fn a_process_that_is_asked_to_end_leaves_nothing() {
-        const HALF: &str = "REQTOP_TEST_HALF_A_FILE";
         if let Some(path) = std::env::var_os(HALF) {
-            let _ = write_private(Path::new(&path), Existing::Refuse, |file| {
-                file.write_all(b"half")?;
-                loop {
-                    std::thread::park();
-                }
-            });
-            return;
+            return write_on(Path::new(&path));
         }
         let folder = tempfile::tempdir().unwrap();
-        for signal in [Signal::INT, Signal::TERM] {
+        let linux = cfg!(target_os = "linux").then_some(Signal::HUP);
+        for signal in [Signal::INT, Signal::TERM, Signal::QUIT].into_iter().chain(linux) {
             let name = "writing::tests::a_process_that_is_asked_to_end_leaves_nothing";
             let mut command = std::process::Command::new(std::env::current_exe().unwrap());
             command.args([name, "--exact"]).env(HALF, folder.path().join("out")).stdout(Stdio::null());
@@ -232,6 +282,27 @@ mod tests {
             assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
             assert_eq!(names(folder.path()), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn a_hangup_that_was_to_be_outlived_is() {
+        if let Some(path) = std::env::var_os(HALF) {
+            return write_on(Path::new(&path));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+        command.args(["writing::tests::a_hangup_that_was_to_be_outlived_is", "--exact"]);
+        let mut child = command.env(HALF, folder.path().join("out")).stdout(Stdio::null()).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while names(folder.path()).is_empty() {
+            assert!(Instant::now() < deadline, "nothing is written");
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+        fs::write(folder.path().join("end"), "").unwrap();
+        assert!(child.wait().unwrap().success());
+        assert_eq!(names(folder.path()), ["end", "out"]);
     }
 
     #[test]

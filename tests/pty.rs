@@ -192,9 +192,10 @@ fn the_mouse_is_asked_for_and_given_back_and_the_settings_file_is_read() {
 
 #[test]
 fn a_signal_ends_it_with_its_number() {
-    let signals = [("TERM", 143), ("INT", 130), ("HUP", 129), ("QUIT", 131), ("USR1", 138), ("USR2", 140)];
+    let asked = [("TERM", 143), ("INT", 130), ("HUP", 129), ("QUIT", 131), ("USR1", 138), ("USR2", 140)];
+    let others = [("ALRM", 142), ("VTALRM", 154), ("XCPU", 152), ("ABRT", 134)];
     for (signal, status) in
-        signals.into_iter().filter(|(name, _)| cfg!(target_os = "linux") || !name.starts_with("USR"))
+        asked.into_iter().chain(others).filter(|(name, _)| cfg!(target_os = "linux") || !name.starts_with("USR"))
     {
         let mut terminal = Terminal::start(&ANY, &[]);
         terminal.addresses();
@@ -203,6 +204,92 @@ fn a_signal_ends_it_with_its_number() {
         assert_eq!(terminal.end(), status, "SIG{signal}");
         terminal.wait_for_bytes("\u{1b}[?1049l");
     }
+}
+
+/// What the header says while it listens, and what is said where nobody would wake it.
+const LISTENING: &str = "grpc 127.0.0.1:";
+const NOT_STOPPED: &str = "not suspended";
+const ARGS: &str = "--grpc 127.0.0.1:0 --http 127.0.0.1:0";
+
+#[test]
+fn what_nobody_would_wake_does_not_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = format!("\"$0\" {ARGS}; exit $?");
+    for mut terminal in [Terminal::start(&ANY, &[]), Terminal::start_by(&["-c", &below], folder.path())] {
+        terminal.wait_for(LISTENING);
+        terminal.type_keys("\u{1a}");
+        terminal.wait_for(NOT_STOPPED);
+        terminal.type_keys("?");
+        terminal.wait_for("freeze what is shown");
+        terminal.type_keys("q");
+        assert_eq!(terminal.end(), 0);
+    }
+}
+
+#[test]
+fn what_a_shell_can_wake_stops_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    // With job control (-m) as a shell that people type into has it; the others are several processes in one job.
+    for line in [format!("\"$0\" {ARGS}"), format!("(\"$0\" {ARGS}; exit $?)"), format!("true | \"$0\" {ARGS}")] {
+        let script = format!("{line}; echo asleep; fg >/dev/null; echo status $?");
+        let mut terminal = Terminal::start_by(&["-mc", &script], folder.path());
+        terminal.wait_for(LISTENING);
+        terminal.type_keys("\u{1a}");
+        // Said on the screen that was there before, and the other one is back at once.
+        terminal.wait_for_bytes("asleep");
+        let after_stop = |terminal: &Terminal| {
+            let raw = String::from_utf8_lossy(&terminal.raw.lock().unwrap()).into_owned();
+            raw.split_once("asleep").is_some_and(|(_, after)| after.contains("\u{1b}[?1049h"))
+        };
+        terminal.wait_until("the screen taken again", after_stop);
+        terminal.type_keys("?");
+        let text = terminal.wait_for("freeze what is shown");
+        assert!(!text.contains(NOT_STOPPED), "{text}");
+        terminal.type_keys("q");
+        terminal.wait_for("status 0");
+        terminal.end();
+    }
+}
+
+/// As on a full disk: a word, and nothing half.
+#[test]
+fn a_limit_to_the_size_of_files_is_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/queue.traces.jsonl.gz");
+    let limited = |what: &str| Terminal::start_by(&["-c", &format!("ulimit -f 8; exec \"$0\" {what}")], folder.path());
+    let mut terminal = limited(file);
+    terminal.wait("a finished request", has_finished);
+    for _ in 0..2 {
+        terminal.type_keys("e");
+        let text = terminal.wait_for("nothing was exported to");
+        assert!(text.contains(folder.path().file_name().unwrap().to_str().unwrap()), "{text}");
+    }
+    terminal.type_keys("q");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let mut terminal = limited("demo --record run.jsonl");
+    terminal.wait_for("rec!");
+    terminal.type_keys("q");
+    assert_eq!(terminal.end(), 2);
+    terminal.wait_for_bytes("\u{1b}[?1049l");
+}
+
+#[test]
+fn waiting_for_a_dead_far_side_is_said_and_ends_with_ctrl_c() {
+    let mut terminal = Terminal::start(&["demo", "--forward", "grpc://127.0.0.1:1"], &[]);
+    terminal.wait("a finished request", has_finished);
+    terminal.type_keys("q");
+    terminal.wait_for("waiting up to 5 s for grpc://127.0.0.1:1");
+    terminal.type_keys("\u{3}");
+    assert_eq!(terminal.end(), 2);
+    terminal.wait_for("not sent at the end");
+    // Asked to end by a signal it says as much, and has the status of the signal where nothing is lost.
+    let mut terminal = Terminal::start(&["demo", "--forward", "grpc://127.0.0.1:1"], &[]);
+    terminal.wait("a finished request", has_finished);
+    let pid = terminal.child.process_id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(terminal.end(), 2);
+    terminal.wait_for("not sent at the end");
 }
 
 /// Any program may set any size; the emulator of the test keeps its own.

@@ -15,7 +15,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("pipeline", &["heap", "lifecycle", "source", "store", "tap"]),
     ("view", &["lifecycle", "query", "checks", "store"]),
     ("report", &["lifecycle", "query", "checks", "store", "view"]),
-    ("tui", &["lifecycle", "query", "checks", "store", "view"]),
+    ("tui", &["lifecycle", "query", "checks", "store", "view", "writing"]),
     ("demo", &["lifecycle"]),
     ("writing", &[]),
     ("cli", &["demo", "source", "tui"]),

@@ -27,8 +27,9 @@ use crate::view::link::TraceUrl;
 /// Runs the dashboard on files, or on what arrives.
 pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if let Some(refusal) = tui::terminal::refusal() {
-        return Err(refusal.to_string());
+        return Err(format!("{refusal}; {}", super::WITHOUT_SCREEN));
     }
+    files::refuse_absent(&args.files, args.follow)?;
     let from = settings::store(&args.from, None, Until::Ever, now_ns())?;
     if let Some(from) = &from {
         remote::probe(from)?;

@@ -28,7 +28,7 @@ pub(super) fn run(args: cli::Demo) -> Result<Ended, String> {
         );
     }
     if let Some(refusal) = tui::terminal::refusal() {
-        return Err(format!("{refusal}; without a screen: reqtop demo --export URL"));
+        return Err(format!("{refusal}; `reqtop demo --export URL` sends without one"));
     }
     let bound =
         Endpoint::bind(settings::endpoint(&args.listen, settings::ANY, now())?).map_err(|error| error.to_string())?;

@@ -1,18 +1,20 @@
 //! Files into the store: straight for headless commands, through the channel beside a screen.
 
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::now_ns;
 use crate::pipeline::take_in;
 use crate::report::InputSection;
 use crate::source::file::follow::Followed;
-use crate::source::file::{self, Input, Limits, Problem, Progress, Sink};
+use crate::source::file::{self, Input, Limits, Problem, Progress, Sink, Summary};
 use crate::source::intake::{Intake, Payload, Receipt, Refusal};
 use crate::store::Store;
 use crate::tui::Shared;
-use crate::view::header::{Done, Loading};
+use crate::view::header::{Done, Loading, Vitals};
 
 /// Problems that are told in words; further ones are counted.
 pub(super) const TOLD: usize = 100;
@@ -55,6 +57,38 @@ pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<ReadIn,
         return Err(format!("nothing in {} could be read; first: {first}", name_of(paths)));
     }
     Ok(ReadIn { input, arrived_ns, unreadable: summary.unreadable })
+}
+
+/// Refuses before there is a screen what it could show nothing of: when none of the files can be opened. One that is
+/// followed may come later.
+pub(super) fn refuse_absent(paths: &[PathBuf], follow: bool) -> Result<(), String> {
+    let comes_later =
+        |at: usize, error: &io::Error| follow && at + 1 == paths.len() && error.kind() == ErrorKind::NotFound;
+    let closed = paths.iter().enumerate().filter_map(|(at, path)| {
+        let error = opened(path).err().filter(|error| !comes_later(at, error))?;
+        Some(format!("{}: cannot be opened: {error}", Input::from(path.as_path())))
+    });
+    let closed: Vec<String> = closed.collect();
+    match paths.is_empty() || closed.len() < paths.len() {
+        true => Ok(()),
+        false => Err(closed.join("; ")),
+    }
+}
+
+/// Whether a file can be opened, as far as asking takes nothing away: what is read from a pipe is gone.
+fn opened(path: &Path) -> io::Result<()> {
+    if is_stdin(path) {
+        return Ok(());
+    }
+    let kind = fs::metadata(path)?.file_type();
+    match kind.is_file() || kind.is_dir() {
+        true => File::open(path)?.read(&mut [0]).map(drop),
+        false => Ok(()),
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    Input::from(path) == Input::Stdin
 }
 
 fn name_of(paths: &[PathBuf]) -> String {
@@ -108,17 +142,16 @@ impl Sink for Straight<'_> {
 /// program runs.
 pub(super) fn into_intake(mut paths: Vec<PathBuf>, follow: bool, intake: &Intake, shared: &Shared) {
     let name = name_of(&paths);
-    let followed = if follow { paths.pop() } else { None };
-    let mut sink = Beside { intake, shared, name, problems: 0 };
+    // Standard input is read to its end as it is.
+    let followed = paths.pop_if(|last| follow && !is_stdin(last));
+    let mut sink = Beside { intake, shared, name, problems: Problems::default() };
     let summary = file::read(&inputs(&paths), Limits::default(), &mut sink);
     shared.report(|vitals| {
         vitals.loading = None;
-        if summary.bad + summary.unreadable > 0 {
-            vitals.notices.push(format!("{} lines could not be read", summary.bad + summary.unreadable));
-        }
+        sink.problems.sum_up(&summary, vitals);
     });
     match followed {
-        Some(path) => keep_reading(&mut Followed::new(&path), &mut sink),
+        Some(path) => keep_reading(&path, &mut sink),
         None if summary.stopped => {}
         None => settle(shared, now_ns()),
     }
@@ -138,7 +171,8 @@ pub(super) fn settle(shared: &Shared, now_ns: u64) {
 }
 
 /// Reads what is written to a file, until the screen is gone.
-fn keep_reading(followed: &mut Followed, sink: &mut Beside<'_>) {
+fn keep_reading(path: &Path, sink: &mut Beside<'_>) {
+    let mut followed = Followed::new(path);
     let mut told = false;
     loop {
         match followed.news() {
@@ -151,7 +185,11 @@ fn keep_reading(followed: &mut Followed, sink: &mut Beside<'_>) {
             Ok(None) => std::thread::sleep(LOOK_AGAIN),
             Err(error) => {
                 if !std::mem::replace(&mut told, true) {
-                    let notice = format!("{}: {error}", sink.name);
+                    let name = Input::from(path);
+                    let notice = match error.kind() {
+                        ErrorKind::NotFound => format!("{name}: is not there yet, and is read when it is"),
+                        _ => format!("{name}: cannot be read, and is tried again: {error}"),
+                    };
                     sink.shared.report(|vitals| vitals.notices.push(notice));
                 }
                 std::thread::sleep(LOOK_AGAIN);
@@ -160,17 +198,44 @@ fn keep_reading(followed: &mut Followed, sink: &mut Beside<'_>) {
     }
 }
 
-/// Has the screen count a problem, and say it while there are few.
-pub(super) fn tell_problem(shared: &Shared, problems: &mut usize, problem: &Problem) {
-    shared.report(|vitals| vitals.malformed += 1);
-    tell_left_out(shared, problems, problem);
+/// What is told of problems beside a screen.
+#[derive(Default)]
+pub(super) struct Problems {
+    /// How many were told, with what was left out of something good.
+    told: usize,
+    /// The first thing that could not be used.
+    first: Option<String>,
 }
 
-/// Has the screen say what was left out of something good, while there is little of it.
-pub(super) fn tell_left_out(shared: &Shared, problems: &mut usize, problem: &Problem) {
-    *problems += 1;
-    if *problems <= TOLD {
-        shared.report(|vitals| vitals.notices.push(problem.to_string()));
+impl Problems {
+    /// Has the screen count a problem, and say it while there are few.
+    pub(super) fn tell(&mut self, shared: &Shared, problem: &Problem) {
+        shared.report(|vitals| vitals.malformed += 1);
+        self.first.get_or_insert_with(|| problem.to_string());
+        self.tell_left_out(shared, problem);
+    }
+
+    /// Has the screen say what was left out of something good, while there is little of it.
+    pub(super) fn tell_left_out(&mut self, shared: &Shared, problem: &Problem) {
+        self.told += 1;
+        if self.told <= TOLD {
+            shared.report(|vitals| vitals.notices.push(problem.to_string()));
+        }
+    }
+
+    /// Says at the end what was wrong first, which may be seen no more, and how much there was.
+    pub(super) fn sum_up(&self, summary: &Summary, vitals: &mut Vitals) {
+        let Some(first) = &self.first else { return };
+        let mut words = first.clone();
+        let counts = [(summary.unreadable, "file"), (summary.bad + summary.idle, "line")];
+        if counts.iter().map(|(count, _)| count).sum::<u64>() > 1 {
+            let counts = counts.iter().filter(|(count, _)| *count > 0);
+            let counts = counts.map(|(count, what)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" }));
+            words += &format!("; in all {} could not be used", counts.collect::<Vec<_>>().join(" and "));
+        }
+        if vitals.notices.last() != Some(&words) {
+            vitals.notices.push(words);
+        }
     }
 }
 
@@ -185,7 +250,7 @@ struct Beside<'a> {
     intake: &'a Intake,
     shared: &'a Shared,
     name: String,
-    problems: usize,
+    problems: Problems,
 }
 
 impl Sink for Beside<'_> {
@@ -194,15 +259,55 @@ impl Sink for Beside<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        tell_problem(self.shared, &mut self.problems, &problem);
+        self.problems.tell(self.shared, &problem);
     }
 
     fn left_out(&mut self, problem: Problem) {
-        tell_left_out(self.shared, &mut self.problems, &problem);
+        self.problems.tell_left_out(self.shared, &problem);
     }
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
         tell_progress(self.shared, "reading", &self.name, &progress);
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_thing_wrong_is_said_before_how_much_is() {
+        let said = |unreadable, bad| {
+            let first = Some("a.jsonl:1: why".to_owned());
+            let mut vitals = Vitals { notices: first.clone().into_iter().collect(), ..Vitals::default() };
+            let problems = Problems { told: 0, first };
+            problems.sum_up(&Summary { unreadable, bad, ..Summary::default() }, &mut vitals);
+            vitals.notices
+        };
+        assert_eq!(said(1, 0), ["a.jsonl:1: why"]);
+        assert_eq!(said(0, 2)[1..], ["a.jsonl:1: why; in all 2 lines could not be used"]);
+        assert_eq!(said(1, 2)[1..], ["a.jsonl:1: why; in all 1 file and 2 lines could not be used"]);
+        let mut vitals = Vitals::default();
+        Problems::default().sum_up(&Summary::default(), &mut vitals);
+        assert!(vitals.notices.is_empty());
+    }
+
+    #[test]
+    fn files_are_refused_when_none_can_be_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("there"), "").unwrap();
+        let absent = refuse_absent(&[at("none"), at("")], false).unwrap_err();
+        assert!(
+            absent.contains("none: cannot be opened: No such file") && absent.contains("Is a directory"),
+            "{absent}"
+        );
+        assert!(refuse_absent(&[at("none")], true).is_ok(), "what is followed may come later");
+        assert!(refuse_absent(&[at("")], true).is_err());
+        for other in [at("there"), "-".into(), "/dev/null".into()] {
+            assert!(refuse_absent(&[at("none"), other], false).is_ok());
+        }
+        assert!(refuse_absent(&[], false).is_ok());
     }
 }

@@ -77,6 +77,16 @@ impl Ended {
     }
 }
 
+/// What to do where there can be no screen.
+const WITHOUT_SCREEN: &str = "`reqtop report FILE…` prints without one";
+
+/// Has a write beyond the largest file that the system permits (`ulimit -f`) fail like one to a full disk, with words,
+/// where it would end the program.
+pub fn outlive_file_limit() {
+    // Nobody asks whether it came. Where it cannot be heard it goes on to end the program.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 /// Does what the command line asks for.
 pub fn run(cli: Cli) -> Ended {
     match cli.command {

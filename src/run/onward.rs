@@ -1,12 +1,19 @@
 //! Where what is received goes on to, put together: the taps, what is told of them, and how they end.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use super::Ended;
+use signal_hook::SigId;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use super::{Ended, say};
 use crate::cli;
 use crate::report::{ForwardingSection, InputSection, RecordingSection};
 use crate::settings;
+use crate::tap::forward::target::Target;
 use crate::tap::forward::{self, Forwarding};
 use crate::tap::record::{self, Recording};
 use crate::tap::{Alarm, Taps};
@@ -85,7 +92,8 @@ impl Onward {
     pub(super) fn finish(&self, input: &mut InputSection) -> Finished {
         let (mut notes, mut is_whole) = (Vec::new(), true);
         if let Some(forwarding) = &self.forwarding {
-            let standing = forwarding.finish();
+            let mut patience = Patience::new(forwarding.target());
+            let standing = forwarding.finish(|waited| patience.lasts(waited));
             let section = ForwardingSection {
                 target: forwarding.target().to_string(),
                 forwarded: standing.forwarded,
@@ -110,6 +118,44 @@ impl Onward {
             input.recording = Some(section);
         }
         Finished { notes, is_whole }
+    }
+}
+
+/// How long whoever is at the terminal has to wait in silence.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Waits for the far side of a forwarder: says so after a while, and ends when it is asked to.
+struct Patience<'a> {
+    target: &'a Target,
+    is_silent: bool,
+    asked: Arc<AtomicBool>,
+    heard: Vec<SigId>,
+}
+
+impl<'a> Patience<'a> {
+    fn new(target: &'a Target) -> Self {
+        let asked = Arc::<AtomicBool>::default();
+        let hear = |signal| signal_hook::flag::register(signal, Arc::clone(&asked)).ok();
+        Self {
+            target,
+            is_silent: true,
+            heard: [SIGINT, SIGTERM, SIGHUP, SIGQUIT].into_iter().filter_map(hear).collect(),
+            asked,
+        }
+    }
+
+    fn lasts(&mut self, waited: Duration) -> bool {
+        if waited >= SILENCE && std::mem::take(&mut self.is_silent) && std::io::stderr().is_terminal() {
+            let most = forward::LAST_CALL.as_secs();
+            say(&format!("waiting up to {most} s for {} to take what waits; Ctrl-C ends it", self.target));
+        }
+        !self.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Patience<'_> {
+    fn drop(&mut self) {
+        self.heard.drain(..).for_each(|heard| _ = signal_hook::low_level::unregister(heard));
     }
 }
 

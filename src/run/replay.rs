@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Ended;
 use super::dashboard::{Stage, Time};
-use super::files::{inputs, settle, tell_left_out, tell_problem, tell_progress};
+use super::files::{Problems, inputs, refuse_absent, settle, tell_progress};
+use super::{Ended, WITHOUT_SCREEN};
 use crate::cli;
 use crate::settings;
 use crate::source::file::{self, Limits, Problem, Progress, Sink};
@@ -17,8 +17,9 @@ use crate::tui::{self, Shared};
 /// Plays recordings on the dashboard.
 pub(super) fn run(args: cli::Replay) -> Result<Ended, String> {
     if let Some(refusal) = tui::terminal::refusal() {
-        return Err(format!("{refusal}; without a screen: reqtop report FILE…"));
+        return Err(format!("{refusal}; {WITHOUT_SCREEN}"));
     }
+    refuse_absent(&args.files, false)?;
     if let Some(record) = &args.onward.record {
         let same = |file: &PathBuf| matches!((file.canonicalize(), record.canonicalize()), (Ok(a), Ok(b)) if a == b);
         if args.files.iter().any(same) {
@@ -35,7 +36,7 @@ pub(super) fn run(args: cli::Replay) -> Result<Ended, String> {
         shared: stage.shared(),
         name: name(&args.files),
         doing: format!("replaying {}", args.speed),
-        problems: 0,
+        problems: Problems::default(),
     };
     let files = args.files;
     std::thread::Builder::new()
@@ -66,9 +67,7 @@ fn play_all(files: &[PathBuf], mut player: Player) {
         if let Some(loading) = &mut vitals.loading {
             loading.doing = "replayed".into();
         }
-        if summary.bad + summary.unreadable > 0 {
-            vitals.notices.push(format!("{} lines could not be read", summary.bad + summary.unreadable));
-        }
+        player.problems.sum_up(&summary, vitals);
     });
 }
 
@@ -78,7 +77,7 @@ struct Player {
     shared: Arc<Shared>,
     name: String,
     doing: String,
-    problems: usize,
+    problems: Problems,
 }
 
 impl Sink for Player {
@@ -87,11 +86,11 @@ impl Sink for Player {
     }
 
     fn problem(&mut self, problem: Problem) {
-        tell_problem(&self.shared, &mut self.problems, &problem);
+        self.problems.tell(&self.shared, &problem);
     }
 
     fn left_out(&mut self, problem: Problem) {
-        tell_left_out(&self.shared, &mut self.problems, &problem);
+        self.problems.tell_left_out(&self.shared, &problem);
     }
 
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
@@ -131,7 +130,7 @@ mod tests {
             shared: Arc::new(Shared::new(Arc::clone(played), Vitals::default())),
             name: "run".into(),
             doing: "replaying".into(),
-            problems: 0,
+            problems: Problems::default(),
         }
     }
 

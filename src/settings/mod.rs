@@ -3,10 +3,12 @@
 //! Owns: turning words into the settings of each part, and the sentences when they are wrong. Keeps out: acting on them.
 
 mod file;
+mod order;
 mod resolve;
 #[cfg(test)]
 mod tests;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,9 +52,13 @@ pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2], now: Duration
         Some(text) => text.parse().map_err(|error| format!("{option}: {error}")),
         None => Ok(default),
     };
+    let (grpc, http) = (address(&listen.grpc, "--grpc", default[0])?, address(&listen.http, "--http", default[1])?);
+    if meet(grpc, http) {
+        return Err(format!("--grpc and --http: both listen on port {}; give each its own", port(grpc)));
+    }
     Ok(otlp::Settings {
-        grpc: address(&listen.grpc, "--grpc", default[0])?,
-        http: address(&listen.http, "--http", default[1])?,
+        grpc,
+        http,
         max_message: listen.max_message.unwrap_or(otlp::MAX_MESSAGE),
         origins: listen.allow_origin.clone(),
         token: token(&listen.guard)?,
@@ -60,6 +66,27 @@ pub fn endpoint(listen: &cli::Listen, default: [otlp::Address; 2], now: Duration
         max_connections: listen.max_connections.unwrap_or(otlp::MAX_CONNECTIONS),
         times: otlp::Times::default(),
     })
+}
+
+fn port(address: otlp::Address) -> u16 {
+    match address {
+        otlp::Address::Loopback(port) => port,
+        otlp::Address::Exactly(address) => address.port(),
+    }
+}
+
+/// Whether nobody can listen on both: one port, and addresses of which one is or covers another.
+fn meet(one: otlp::Address, other: otlp::Address) -> bool {
+    let ips = |address| match address {
+        otlp::Address::Loopback(_) => vec![IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)],
+        otlp::Address::Exactly(address) => vec![address.ip()],
+    };
+    // That of IPv6 for every address takes those of IPv4, too.
+    let covers =
+        |one: IpAddr, other: IpAddr| one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4());
+    let (ones, others) = (ips(one), ips(other));
+    let mut pairs = ones.iter().flat_map(|one| others.iter().map(move |other| (*one, *other)));
+    port(one) == port(other) && port(one) != 0 && pairs.any(|(one, other)| covers(one, other) || covers(other, one))
 }
 
 /// The variable that may hold the token. There is no option for it: others can read a command line.

@@ -13,6 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::file::{self, File, Value, name};
+use super::order::command_first;
 use crate::cli::{self, Cli};
 use crate::lifecycle::text;
 use crate::tui::action::{ACTIONS, Row};
@@ -122,8 +123,8 @@ pub fn said(mut error: clap::Error) -> String {
 /// # Errors
 /// See [`Refusal`].
 pub fn resolve(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Refusal> {
-    let words: Vec<OsString> = words.into_iter().collect();
     let command = cli::command();
+    let words = command_first(&command, words.into_iter().collect());
     let matches = command.clone().try_get_matches_from(&words)?;
     if matches.subcommand_name().is_some_and(|name| WITHOUT_FILE.contains(&name)) || wants_defaults(&matches) {
         return Ok(Cli::from_arg_matches(&matches)?);

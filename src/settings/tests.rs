@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::resolve::{file_options, is_there, said};
-use super::{Kind, Mode, Refusal, Until, default_file, faults, file, remote, resolve, setup, store};
+use super::{Kind, Mode, Refusal, Until, default_file, faults, file, meet, remote, resolve, setup, store};
 use crate::cli::{self, Cli, Command};
 use crate::tui::action::{Action, Place};
 use crate::tui::keymap::Keymap;
@@ -302,4 +302,34 @@ fn what_is_said_of_the_command_line_does_not_act_on_a_terminal() {
     let Err(Refusal::Usage(help)) = resolve(["reqtop".into(), "--help".into()]) else { panic!() };
     let plain = help.render().to_string();
     assert_eq!(said(help), plain);
+}
+
+#[test]
+fn what_nobody_can_listen_on_twice_is_told() {
+    for (one, other, both) in [
+        ("4317", "4317", true),
+        ("4317", "4318", false),
+        ("0", "0", false),
+        ("4317", "127.0.0.1:4317", true),
+        ("4317", "127.0.0.2:4317", false),
+        ("4317", "0.0.0.0:4317", true),
+        ("[::]:4317", "10.0.0.1:4317", true),
+        ("0.0.0.0:4317", "[::1]:4317", false),
+        ("10.0.0.1:4317", "10.0.0.2:4317", false),
+    ] {
+        let (first, second) = (one.parse().unwrap(), other.parse().unwrap());
+        assert_eq!((meet(first, second), meet(second, first)), (both, both), "{one} {other}");
+    }
+}
+
+#[test]
+fn options_may_stand_before_the_command_that_has_them() {
+    let Some(Command::Demo(demo)) = asked("", &["--theme", "nord", "--grpc", "1", "demo"]).unwrap().command else {
+        panic!("no demo")
+    };
+    assert_eq!((demo.look.theme.as_deref(), demo.listen.grpc.as_deref()), (Some("nord"), Some("1")));
+    let Err(Refusal::Usage(error)) = asked("", &["--ascii", "report", "x.jsonl"]) else { panic!("not refused") };
+    assert!(said(error).contains("'--ascii'"));
+    let files = asked("", &["--ascii", "./demo"]).unwrap().dashboard.files;
+    assert_eq!(files, [std::path::PathBuf::from("./demo")]);
 }

@@ -6,6 +6,7 @@
 pub mod action;
 pub mod app;
 pub mod clipboard;
+pub mod job;
 pub mod keymap;
 pub mod keys;
 pub mod layers;

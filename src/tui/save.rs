@@ -1,21 +1,29 @@
 //! Writing what is shown to a file of its own: in the current folder, for its owner alone, never over another.
 
-use std::fs::OpenOptions;
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::view::format;
+use crate::writing;
 
 /// How many names are tried.
 const NAMES: u32 = 1000;
 
-/// Writes a new file `stem.jsonl`, or `stem-2.jsonl` and so on when there is one; gives a sentence that says where, or why
-/// not.
+/// Writes a new file `stem.jsonl`, or `stem-2.jsonl` and so on when there is one, whole or not at all; gives a sentence that
+/// says where, or why not. An empty folder is the current one.
 pub fn save(folder: &Path, stem: &str, bytes: &[u8]) -> String {
     match write_new(folder, stem, bytes) {
         Ok(path) => format!("{} written to {}", format::bytes(bytes.len() as u64), path.display()),
-        Err(error) => format!("nothing was exported: {}: {error}", folder.display()),
+        Err(error) => format!("nothing was exported to {}: {error}", named(folder).display()),
+    }
+}
+
+/// The folder as it can be told.
+fn named(folder: &Path) -> Cow<'_, Path> {
+    match folder.as_os_str().is_empty() {
+        true => std::env::current_dir().map_or(Cow::Borrowed(Path::new(".")), Cow::Owned),
+        false => Cow::Borrowed(folder),
     }
 }
 
@@ -25,14 +33,9 @@ fn write_new(folder: &Path, stem: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     for number in 1..=NAMES {
         let name = if number == 1 { format!("{stem}.jsonl") } else { format!("{stem}-{number}.jsonl") };
         let path = folder.join(name);
-        // A link by this name, even to nowhere, is something that exists.
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(mut file) => {
-                file.write_all(bytes)?;
-                return Ok(path);
-            }
+        match writing::write_new(&path, |file| file.write_all(bytes)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+            written => return written.map(|()| path),
         }
     }
     Err(io::Error::other(format!("{NAMES} files named {stem} are there already")))
@@ -55,6 +58,9 @@ mod tests {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
         assert!(!folder.path().join("elsewhere").exists());
-        assert!(save(&folder.path().join("no"), "x", b"").starts_with("nothing was exported"));
+        let error = save(&folder.path().join("no"), "x", b"");
+        assert!(error.starts_with("nothing was exported to /") && error.contains("/no: No such file"), "{error}");
+        assert_eq!(*named(Path::new("")), std::env::current_dir().unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside");
     }
 }

@@ -15,6 +15,7 @@ use crossterm::{cursor, execute, terminal};
 
 use super::app::Host;
 use super::clipboard;
+use super::job;
 
 /// How long a terminal may take to read what gives it back.
 const MOMENT: Duration = Duration::from_millis(300);
@@ -22,23 +23,16 @@ const MOMENT: Duration = Duration::from_millis(300);
 /// Whether the terminal is ours now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Says in one line why there can be no screen here; `None` when there can.
-pub fn refusal() -> Option<String> {
+/// Says in a clause why there can be no screen here; `None` when there can. What to do instead is the command's to say.
+pub fn refusal() -> Option<&'static str> {
     if !io::stdout().is_terminal() {
-        return Some(
-            "standard output is not a terminal, so there can be no screen; `reqtop report FILE…` prints without one"
-                .into(),
-        );
+        return Some("standard output is not a terminal, so there can be no screen");
     }
     if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
-        return Some("TERM=dumb: this terminal cannot show a screen; `reqtop report FILE…` prints without one".into());
+        return Some("TERM=dumb: this terminal cannot show a screen");
     }
     if !io::stdin().is_terminal() && std::fs::File::open("/dev/tty").is_err() {
-        return Some(
-            "no terminal to read keys from: standard input is none and there is no /dev/tty; \
-             `reqtop report FILE…` prints without one"
-                .into(),
-        );
+        return Some("no terminal to read keys from: standard input is none and there is no /dev/tty");
     }
     None
 }
@@ -139,12 +133,15 @@ impl Drop for Terminal {
 }
 
 impl Host for Terminal {
-    fn suspend(&mut self) -> io::Result<()> {
+    fn suspend(&mut self) -> io::Result<bool> {
+        if job::is_alone() {
+            return Ok(false);
+        }
         give_back();
-        // Stops every thread of the process here, until SIGCONT.
-        signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
+        let stopped = job::stop()?;
         take()?;
-        self.mouse(self.mouse)
+        self.mouse(self.mouse)?;
+        Ok(stopped)
     }
 
     fn retake(&mut self) -> io::Result<()> {

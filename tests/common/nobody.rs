@@ -5,8 +5,8 @@ use reqtop::tui::app::Host;
 pub struct Nobody;
 
 impl Host for Nobody {
-    fn suspend(&mut self) -> std::io::Result<()> {
-        Ok(())
+    fn suspend(&mut self) -> std::io::Result<bool> {
+        Ok(true)
     }
     fn retake(&mut self) -> std::io::Result<()> {
         Ok(())

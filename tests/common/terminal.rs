@@ -39,6 +39,15 @@ impl Terminal {
         Self::run(command, env)
     }
 
+    /// The same by a shell that leads the session: these words after `$0`, the binary.
+    pub fn start_by(shell: &[&str], folder: &std::path::Path) -> Self {
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(shell);
+        command.arg(env!("CARGO_BIN_EXE_reqtop"));
+        command.cwd(folder);
+        Self::run(command, &[])
+    }
+
     fn run(mut command: CommandBuilder, env: &[(&str, &str)]) -> Self {
         let size = PtySize { rows: 30, cols: 140, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();

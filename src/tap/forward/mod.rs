@@ -13,7 +13,7 @@ pub use raw::Raw;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use http::HeaderMap;
@@ -40,7 +40,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// After this time of trying an export is given up.
 const GIVE_UP: Duration = Duration::from_secs(300);
 /// How long the end waits for what still waits.
-const LAST_CALL: Duration = Duration::from_secs(5);
+pub const LAST_CALL: Duration = Duration::from_secs(5);
+/// How often whoever waits is asked whether to go on.
+const ASK: Duration = Duration::from_millis(50);
 
 /// Where to and how.
 #[derive(Clone, Debug)]
@@ -190,10 +192,15 @@ impl Forwarding {
         }
     }
 
-    /// Waits a while for what still waits, once the [`Forwarder`] is gone.
-    pub fn finish(&self) -> Standing {
+    /// Waits for what still waits, once the [`Forwarder`] is gone: at most [`LAST_CALL`], and while `goes_on`, which is told
+    /// how long that has been.
+    pub fn finish(&self, mut goes_on: impl FnMut(Duration) -> bool) -> Standing {
+        let began = Instant::now();
         // What is not there in time stays in the count of what waits.
-        let _ = self.done.lock().recv_timeout(LAST_CALL);
+        while self.done.lock().recv_timeout(ASK) == Err(RecvTimeoutError::Timeout)
+            && began.elapsed() < LAST_CALL
+            && goes_on(began.elapsed())
+        {}
         self.standing()
     }
 }

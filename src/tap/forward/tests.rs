@@ -134,7 +134,7 @@ fn forwarded_equals_received_through_a_restart_of_the_far_side() {
         let (stop, serving) = far.serve();
         until("all exports", || forwarding.standing().forwarded == 40);
         drop(forwarder);
-        let standing = forwarding.finish();
+        let standing = forwarding.finish(|_| true);
         assert_eq!((standing.dropped, standing.refused, standing.waiting), (0, 0, 0));
         drop(stop);
         far.runtime.block_on(serving).unwrap().unwrap();
@@ -276,7 +276,7 @@ fn answers_mean_what_the_specification_says() {
     assert!(alarmed.load(Ordering::Relaxed));
     forwarder.take(&Item::straight(Signal::Logs, &span(3), 1));
     drop(forwarder);
-    let standing = forwarding.finish();
+    let standing = forwarding.finish(|_| true);
     assert_eq!((standing.forwarded, standing.refused, standing.dropped, standing.trouble), (2, 1, 0, None));
     let heads = heads.lock();
     assert!(heads[0].starts_with("POST /base/v1/traces ") && heads[3].starts_with("POST /base/v1/logs "));
@@ -357,7 +357,7 @@ mod generated {
         assert_eq!((forwarding.standing().rejected, forwarding.standing().retried), (1, 1));
         forwarder.take(&Item::straight(Signal::Traces, &span(3), 1));
         drop(forwarder);
-        assert_eq!(forwarding.finish().forwarded, 2);
+        assert_eq!(forwarding.finish(|_| true).forwarded, 2);
         let ids: Vec<Vec<u8>> = service
             .got
             .lock()
@@ -366,4 +366,18 @@ mod generated {
             .collect();
         assert_eq!(ids, [3u64, 4].map(|id| id.to_be_bytes().to_vec()));
     }
+}
+
+#[test]
+fn the_end_waits_no_longer_than_whoever_waits_wants_to() {
+    let (mut forwarder, forwarding) = Forwarding::start(settings("grpc://127.0.0.1:1", false), quiet()).unwrap();
+    forwarder.take(&Item::straight(Signal::Traces, &span(1), 1));
+    drop(forwarder);
+    let mut asked = 0;
+    let standing = forwarding.finish(|waited| {
+        asked += 1;
+        assert!(waited < LAST_CALL);
+        asked < 3
+    });
+    assert_eq!((asked, standing.waiting), (3, 1));
 }

@@ -84,11 +84,12 @@ pub struct Look<'a> {
 
 /// What the loop needs of its terminal beside drawing.
 pub trait Host {
-    /// Gives the terminal back, stops the process, and takes the terminal again when it goes on.
+    /// Gives the terminal back, stops the process, and takes the terminal again when it goes on. Gives whether it stopped:
+    /// it does not where nobody could wake it.
     ///
     /// # Errors
     /// The terminal did not obey.
-    fn suspend(&mut self) -> io::Result<()>;
+    fn suspend(&mut self) -> io::Result<bool>;
     /// Takes the terminal again after the process was stopped from outside.
     ///
     /// # Errors

@@ -26,7 +26,9 @@ impl App<'_> {
                 Request::Mouse(on) => host.mouse(on)?,
                 Request::End(reason) => served.end = served.end.or(Some(reason)),
                 Request::Suspend => {
-                    host.suspend()?;
+                    if !host.suspend()? {
+                        self.say("not suspended: no shell here could wake it".into());
+                    }
                     served.redraw = true;
                 }
                 Request::Retake => {

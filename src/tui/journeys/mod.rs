@@ -55,9 +55,9 @@ struct Hands {
 }
 
 impl Host for Hands {
-    fn suspend(&mut self) -> io::Result<()> {
+    fn suspend(&mut self) -> io::Result<bool> {
         self.stops += 1;
-        Ok(())
+        Ok(true)
     }
     fn retake(&mut self) -> io::Result<()> {
         Ok(())
