@@ -41,14 +41,21 @@ fn named(number: u64, name: &str) -> Json {
         "scopeSpans": [{"spans": [span(1, "", "http-request"), span(2, "0000000000000001", "request.lifecycle")]}]}]})
 }
 
-/// Ctrl-Z and SIGTSTP: the terminal is given back, the program stops; continued, it takes the terminal again, at its new
-/// size, and what was sent meanwhile is there (B51).
+/// The one child of a process.
+fn child_of(pid: u32) -> Option<u32> {
+    std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// Ctrl-Z and SIGTSTP below a shell with job control: the terminal is given back, the program stops; in the foreground again,
+/// it takes the terminal, at its new size, and what was sent meanwhile is there (B51).
 pub fn stopped(form: Form) -> String {
     for round in 0..form.pick(2, 10) {
         let by_key = round % 2 == 0;
-        let mut terminal = Terminal::start(&ANY, &[]);
+        // A line from the terminal, each time, before it is taken back to the foreground.
+        let script = format!("\"$0\" {}; read on; fg >/dev/null; read on; fg >/dev/null; exit $?", ANY.join(" "));
+        let mut terminal = Terminal::start_by(&["-mc", &script], std::path::Path::new("/"));
         let (_, http) = terminal.addresses();
-        let pid = terminal.child.process_id().unwrap();
+        let pid = child_of(terminal.child.process_id().unwrap()).unwrap();
         let given_back = |terminal: &Terminal| {
             String::from_utf8_lossy(&terminal.raw.lock().unwrap()).matches("\u{1b}[?1049l").count()
         };
@@ -69,7 +76,7 @@ pub fn stopped(form: Form) -> String {
             let (rows, cols) = (30 + again as u16, 140 - 2 * again as u16);
             terminal.resize(size(rows, cols));
             std::thread::sleep(Duration::from_millis(100));
-            signal(pid, "CONT");
+            terminal.type_keys("\n");
             assert_eq!(post.join().unwrap(), 200);
             terminal.wait_for(&format!("{again} requests"));
             let text = terminal.settle();
