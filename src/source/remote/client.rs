@@ -159,6 +159,15 @@ pub enum Failure {
     Declined(String),
     /// An answer longer than this many bytes.
     TooLarge(usize),
+    /// So many ranges in a row brought nothing but failures such as the last one, which was of a range this long.
+    Over {
+        /// Slow or too large.
+        last: Box<Self>,
+        /// How many.
+        times: u32,
+        /// Nanoseconds.
+        width_ns: u64,
+    },
     /// So many services that they are not all asked what they send; at most so many are.
     ManyServices(usize, usize),
 }
@@ -166,7 +175,11 @@ pub enum Failure {
 impl Failure {
     /// Whether asking again later may help.
     pub fn passes(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::Slow(_) | Self::Busy(_))
+        match self {
+            Self::Unreachable(_) | Self::Slow(_) | Self::Busy(_) => true,
+            Self::Over { last, .. } => last.passes(),
+            _ => false,
+        }
     }
 
     /// The sentence for people.
@@ -181,7 +194,9 @@ impl Failure {
                     "{base}: its certificate is not accepted: {why}; name the authority it is from with --from-ca FILE"
                 )
             }
-            Self::Slow(patience) => format!("{name} at {base} did not answer within {} s", patience.as_secs()),
+            Self::Slow(patience) => {
+                format!("{name} at {base} did not answer within {}", lasting(patience.as_nanos() as u64))
+            }
             Self::Busy(why) => format!("{name} at {base} cannot answer now: {why}"),
             Self::Denied(status) => format!(
                 "{base} answered {status}: give what it asks for with --from-header 'Authorization=Bearer …' or in \
@@ -196,12 +211,22 @@ impl Failure {
             Self::TooLarge(limit) => {
                 format!("{name} at {base} answered with more than {} MiB at once", limit >> 20)
             }
+            Self::Over { last, times, width_ns } => {
+                let (last, width) = (last.sentence(kind, base), lasting(*width_ns));
+                format!("{last}, {times} times in a row and at last when asked for {width} only: given up")
+            }
             Self::ManyServices(found, most) => format!(
                 "{name} at {base} has {found} services, and of at most {most} is asked which begin requests: name those \
                  that do with --service NAME"
             ),
         }
     }
+}
+
+/// A length of time in words: whole seconds, below ten to a thousandth.
+pub fn lasting(ns: u64) -> String {
+    let seconds = ns as f64 / 1e9;
+    if seconds < 10.0 { format!("{} s", (seconds * 1e3).round() / 1e3) } else { format!("{seconds:.0} s") }
 }
 
 /// The options that name the files of TLS.

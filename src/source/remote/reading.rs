@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use super::client::{Client, Failure};
+use super::client::{Client, Failure, lasting};
 use super::jaeger::Jaeger;
 use super::seen::Seen;
 use super::tempo::Tempo;
@@ -34,6 +34,13 @@ impl From<Failure> for End {
 const TRIES: u32 = 4;
 /// Into how many parts a range is cut at first.
 const PARTS: u64 = 16;
+/// After so many ranges in a row without an answer, each half as long as the one before, it is given up: a store that was
+/// only asked for too much would have answered.
+const SLOW: u32 = 3;
+/// After so many of the shortest ranges in a row that are too much for one answer, too: most of the range would be left out.
+const LARGE: u32 = 16;
+/// How many ranges without an answer are told one by one while a range is read.
+const TOLD: u32 = 8;
 /// Unfinished traces asked for in one look for news.
 const AGAIN: usize = 64;
 /// Every how many looks long requests are looked for, and what there is to ask for is found out anew.
@@ -148,24 +155,38 @@ impl Reading<'_> {
         let (least, Limits { page, most, .. }) = (self.api.least_ns(), self.settings.limits);
         let (mut at, mut step, mut limit) = (from_ns, (to_ns.saturating_sub(from_ns) / PARTS).max(least), page);
         let mut read = HashSet::new();
+        let mut unanswered = Unanswered::default();
         while at < to_ns {
             let end = to_ns.min(at.saturating_add(step));
             let width = end - at;
             let ask = Ask { from_ns: at, to_ns: end, longer_ns, limit, last: width <= least && limit >= most };
             let answer = match self.ask(ask, began.is_some()).await {
                 Ok(answer) => answer,
-                Err(End::Failed(Failure::TooLarge(_) | Failure::Slow(_))) if width > least => {
-                    step = (width / 2).max(least);
-                    continue;
-                }
-                Err(End::Failed(failure @ Failure::TooLarge(_))) => {
+                Err(End::Failed(failure @ (Failure::TooLarge(_) | Failure::Slow(_)))) => {
+                    let shortest = width <= least;
+                    if unanswered.is_enough(&failure, shortest) {
+                        let times = unanswered.in_a_row();
+                        return Err(End::Failed(Failure::Over { last: Box::new(failure), times, width_ns: width }));
+                    }
+                    let is_slow = matches!(failure, Failure::Slow(_));
                     let what = failure.sentence(self.settings.kind, &self.settings.base);
-                    self.sink.problem(format!("{what}: what began at {} is left out", moment(at)));
-                    at = ask.to_ns;
+                    if shortest {
+                        self.sink.left_out(format!("{what}: what began at {} is left out", moment(at)));
+                        at = ask.to_ns;
+                    } else {
+                        step = (width / 2).max(least);
+                        // A look for news tells by itself what keeps it from them.
+                        if is_slow && began.is_some() && unanswered.told < TOLD {
+                            unanswered.told += 1;
+                            let (width, step) = (lasting(width), lasting(step));
+                            self.sink.problem(format!("{what}: asked for {width}, asking for {step} now"));
+                        }
+                    }
                     continue;
                 }
                 Err(end) => return Err(end),
             };
+            unanswered.end();
             if answer.full && width > least {
                 step = (width / 2).max(least);
                 continue;
@@ -175,7 +196,7 @@ impl Reading<'_> {
                 continue;
             }
             if answer.full {
-                self.sink.problem(format!("more than {limit} traces began at {}: the rest is left out", moment(at)));
+                self.sink.left_out(format!("more than {limit} traces began at {}: the rest is left out", moment(at)));
             }
             let traces = self.deliver(answer)?;
             if traces.len() * 4 < page {
@@ -281,6 +302,38 @@ impl Reading<'_> {
             self.deliver(page)?;
         }
         Ok(())
+    }
+}
+
+/// Ranges in a row that brought no answer that can be used.
+#[derive(Default)]
+struct Unanswered {
+    /// Without any answer in time.
+    slow: u32,
+    /// The shortest ones, and still too large.
+    large: u32,
+    /// How many were told since reading began.
+    told: u32,
+}
+
+impl Unanswered {
+    /// Counts one more; whether it is to be given up.
+    fn is_enough(&mut self, failure: &Failure, shortest: bool) -> bool {
+        match failure {
+            Failure::Slow(_) => self.slow += 1,
+            _ if shortest => self.large += 1,
+            _ => {}
+        }
+        self.slow >= SLOW || self.large >= LARGE || (shortest && matches!(failure, Failure::Slow(_)))
+    }
+
+    fn in_a_row(&self) -> u32 {
+        self.slow + self.large
+    }
+
+    /// An answer came.
+    fn end(&mut self) {
+        (self.slow, self.large) = (0, 0);
     }
 }
 

@@ -279,6 +279,47 @@ fn what_does_not_fit_a_page_of_the_shortest_time_is_told() {
     assert!(taken.problems[0].starts_with("more than 64 traces began at 2023-11-14T22:13:20"), "{:?}", taken.problems);
 }
 
+/// A Jaeger of one service whose traces are asked for in vain.
+fn in_vain(traces: impl Fn() -> Answer + Send + Sync + 'static) -> Fake {
+    Fake::new(move |path, _| match path {
+        "/api/v3/services" => json(r#"{"services":["f"]}"#),
+        "/api/v3/operations" => json(r#"{"operations":[{"name":"request.lifecycle"}]}"#),
+        _ => traces(),
+    })
+}
+
+#[test]
+fn a_store_that_never_answers_is_told_and_given_up() {
+    // The answer comes once the test is over.
+    let (over, end) = std::sync::mpsc::channel::<()>();
+    let end = Mutex::new(end);
+    let fake = in_vain(move || {
+        let _ = end.lock().unwrap().recv();
+        none_found()
+    });
+    let mut settings = fake.settings(Kind::Jaeger, T0, Until::At(T0 + 3_200 * SECOND));
+    settings.limits.patience = Duration::from_millis(300);
+    let mut taken = Taken::default();
+    let error = read(&settings, &|| T0, &mut taken).unwrap_err();
+    drop(over);
+    assert!(error.ends_with("3 times in a row and at last when asked for 50 s only: given up"), "{error}");
+    assert!(error.starts_with(&format!("Jaeger at {} did not answer within 0.3 s", fake.base)), "{error}");
+    let told: Vec<&str> = taken.problems.iter().filter_map(|problem| problem.rsplit(": ").next()).collect();
+    assert_eq!(told, ["asked for 200 s, asking for 100 s now", "asked for 100 s, asking for 50 s now"]);
+}
+
+#[test]
+fn a_store_that_answers_with_too_much_whatever_the_range_is_given_up() {
+    let fake = in_vain(|| json(" ".repeat(4096)));
+    let mut settings = fake.settings(Kind::Jaeger, T0, Until::At(T0 + SECOND));
+    settings.limits.answer = 1024;
+    let mut taken = Taken::default();
+    let error = read(&settings, &|| T0, &mut taken).unwrap_err();
+    assert!(error.ends_with("16 times in a row and at last when asked for 0.001 s only: given up"), "{error}");
+    assert_eq!(taken.problems.len(), 15, "{:?}", taken.problems);
+    assert!(taken.problems.iter().all(|problem| problem.ends_with("is left out")), "{:?}", taken.problems);
+}
+
 #[test]
 fn following_asks_for_what_is_new_and_for_what_is_unfinished() {
     // Looked at every few milliseconds: the second trace begins late, its root comes last, by its id alone.
