@@ -434,6 +434,12 @@ impl Scene {
         self
     }
 
+    /// All processes bear one service name.
+    pub fn as_service(mut self, service: &'static str) -> Self {
+        self.spans.iter_mut().for_each(|span| span.service = service);
+        self
+    }
+
     /// Changes the `request_end` record at a JSON pointer below `request`; null takes the field away.
     pub fn record(mut self, pointer: &str, value: Json) -> Self {
         let end = &mut self.records[0];

@@ -57,9 +57,17 @@ impl<'a> Resource<'a> {
         self.attrs().find(|(key, _)| *key == "service.name").and_then(|(_, value)| value.as_str()).unwrap_or("")
     }
 
-    /// What tells hosts (and so clocks) apart: `host.name`, else empty.
+    /// `host.name`; empty when it has none.
     pub fn host(self) -> &'a str {
-        self.attrs().find(|(key, _)| *key == "host.name").and_then(|(_, value)| value.as_str()).unwrap_or("")
+        self.text("host.name").unwrap_or("")
+    }
+
+    /// The text of an attribute, unless it is empty.
+    pub fn text(self, key: &str) -> Option<&'a str> {
+        self.attrs()
+            .find(|(other, _)| *other == key)
+            .and_then(|(_, value)| value.as_str())
+            .filter(|text| !text.is_empty())
     }
 }
 
