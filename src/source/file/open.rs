@@ -9,6 +9,7 @@ use std::rc::Rc;
 use flate2::bufread::MultiGzDecoder;
 
 use super::Input;
+use super::frames::ZSTD;
 
 /// Bytes read from the system at once.
 const CHUNK: usize = 64 << 10;
@@ -54,13 +55,19 @@ pub(super) fn inflated(source: Box<dyn Read>, read: Rc<Cell<u64>>) -> io::Result
     let mut magic = Vec::with_capacity(MAGIC);
     source.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
     let is_gzip = magic.starts_with(&[0x1f, 0x8b]);
-    let is_zstd = magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    let is_zstd = magic.starts_with(&ZSTD) || is_skipped(&magic);
     let source = BufReader::with_capacity(CHUNK, io::Cursor::new(magic).chain(source));
     Ok(match (is_gzip, is_zstd) {
         (true, _) => Box::new(MultiGzDecoder::new(source)),
         (_, true) => Box::new(zstd::stream::read::Decoder::with_buffer(source)?),
         _ => Box::new(source),
     })
+}
+
+/// Whether a zstd frame begins here that holds nothing: `pzstd` and seekable files write them, and so may come first. The
+/// decoder goes over it.
+fn is_skipped(magic: &[u8]) -> bool {
+    matches!(magic, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
 /// Counts what is read.

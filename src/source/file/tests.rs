@@ -141,6 +141,14 @@ fn plain_gzip_of_many_members_and_zstd() {
     for bytes in [both.clone().into_bytes(), members.clone(), zstd::encode_all(both.as_bytes(), 1).unwrap()] {
         assert_eq!(read_all(&[files.with("named.any", bytes)]).0.spans.len(), 2);
     }
+    // Frames that hold nothing may stand before, between and behind those that do.
+    for magic in 0x50..=0x5f {
+        let skipped = [&[magic, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], b"size"].concat();
+        let [one, two] = [&line(1), &line(2)].map(|line| zstd::encode_all(format!("{line}\n").as_bytes(), 1).unwrap());
+        let bytes = [&skipped[..], &skipped, &one, &skipped, &two, &skipped].concat();
+        let (desk, summary) = read_all(&[files.with("pieces.zst", bytes)]);
+        assert_eq!((desk.spans.len(), summary.bad), (2, 0), "{magic:x}: {:?}", desk.problems);
+    }
     // A stream that is cut off gives what it has, and a report.
     let (desk, summary) = read_all(&[files.with("cut.gz", &members[..members.len() - 12])]);
     assert_eq!((desk.spans[0].as_str(), summary.unreadable, summary.bad > 0), ("0000000000000001", 0, true));
