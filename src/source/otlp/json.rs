@@ -3,7 +3,8 @@
 //! Accepts what the field sends (cases B01–B13): hex of any case, 64-bit numbers as numbers, texts or whole floats, enums as
 //! numbers or names, null and missing lists, both key spellings, base64 of both alphabets, unknown fields of any shape.
 //! What is wrong costs the smallest part that stands for itself, and is counted; deep nesting is replaced by a note, a
-//! repeated key's last value holds, lone surrogates and invalid UTF-8 are replaced. Only a text that is no JSON, or with
+//! repeated key's last value holds (the lists that spans and log records come in are joined), lone surrogates and invalid
+//! UTF-8 are replaced. Only a text that is no JSON, or with
 //! nothing good in it, is refused whole. Owns: the JSON form. Keeps out: which lines or bodies there are (`http`,
 //! `source::file`), what spans mean.
 
@@ -20,6 +21,7 @@ mod fields;
 mod metrics;
 mod print;
 mod repair;
+mod tree;
 mod value;
 mod write;
 
@@ -103,7 +105,7 @@ fn transcode_text(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally,
     if read.repeated
         // Rare: let a tree drop all but the last of each key, and read what it prints. One nested too deeply for a tree
         // stays as it was read.
-        && let Ok(tree) = serde_json::from_str::<serde_json::Value>(&text)
+        && let Some(tree) = tree::read(&text, shape.message())
     {
         out.truncate(start);
         read = self::read(shape, &tree.to_string(), out)?;

@@ -113,6 +113,17 @@ pub(super) struct Message {
 }
 
 impl Field {
+    /// Whether this is its key, in either spelling.
+    pub fn is(&self, key: &str) -> bool {
+        self.camel == key || self.snake == key
+    }
+
+    /// Whether its lists are joined where one message has several: those that spans and log records come in, as protobuf
+    /// joins them, so that none is lost without a word.
+    pub fn joins(&self, of: &Message) -> bool {
+        of.form == Form::Wide && matches!(self.kind, Kind::Many(_))
+    }
+
     /// Whether its values may have this wire type; numbers of a list may stand packed or each by itself.
     pub fn takes(&self, wire: u32) -> bool {
         wire == self.kind.wire() || matches!(self.kind, Kind::List(element) if wire == element.wire())

@@ -254,6 +254,42 @@ fn b10_repeated_attributes_stay_and_repeated_keys_end_with_the_last() {
 }
 
 #[test]
+fn repeated_lists_of_spans_and_records_are_joined() {
+    let span = |id: u8, more: &str| format!(r#"{{"traceId":"{:032x}","spanId":"{id:016x}"{more}}}"#, 1);
+    let scope = |id: u8, more: &str| format!(r#"{{"spans":[{}]}}"#, span(id, more));
+    let resource = |id: u8, more: &str| format!(r#"{{"scopeSpans":[{}]}}"#, scope(id, more));
+    let ids = |text: &str| {
+        let spans = read(text).unwrap().0;
+        spans.iter().map(|span| (span.span_id[7], span.name.clone())).collect::<Vec<_>>()
+    };
+    let (one, two) = ((1, String::new()), (2, String::new()));
+    // With another key that comes twice, a tree is made of it: it joins them, too.
+    let named = r#","name":"first","name":"last""#;
+    for (more, two) in [("", two), (named, (2, "last".to_owned()))] {
+        let both = [one.clone(), two];
+        for text in [
+            format!(r#"{{"resourceSpans":[{}],"resourceSpans":[{}]}}"#, resource(1, ""), resource(2, more)),
+            format!(r#"{{"resourceSpans":[{{"scopeSpans":[{}],"scopeSpans":[{}]}}]}}"#, scope(1, ""), scope(2, more)),
+            format!(
+                r#"{{"resource_spans":[{{"scope_spans":[{{"spans":[{}],"spans":[{}],"spans":null}}]}}]}}"#,
+                span(1, ""),
+                span(2, more)
+            ),
+        ] {
+            assert_eq!(ids(&text), both, "{text}");
+        }
+    }
+    let log = r#"{"body":{"stringValue":"x","stringValue":"y"}}"#;
+    let mut out = Vec::new();
+    let text = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{log}],"logRecords":[{log}]}}]}}]}}"#);
+    transcode(Shape::Request(Signal::Logs), text.as_bytes(), &mut out).unwrap();
+    let text = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{log},{log}]}}]}}]}}"#);
+    let mut straight = Vec::new();
+    transcode(Shape::Request(Signal::Logs), text.as_bytes(), &mut straight).unwrap();
+    assert!(out == straight);
+}
+
+#[test]
 fn nothing_is_told_in_many_ways() {
     for text in ["{}", "null", r#"{"resourceSpans":null}"#, r#"{"resourceSpans":[]}"#, r#"{"resourceSpans":[null]}"#] {
         assert_eq!(read(text).unwrap(), (Vec::new(), Tally::default()), "{text}");

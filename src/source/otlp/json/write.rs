@@ -28,7 +28,8 @@ const WIDE: usize = 5;
 pub(super) struct Writer<'o> {
     pub out: &'o mut Vec<u8>,
     pub tally: Tally,
-    /// A key came twice in one object: the text must be read again, with only the last of each.
+    /// A key came twice in one object, and was none of the lists of which both are taken: the text must be read again, with
+    /// only the last of each.
     pub repeated: bool,
     /// Spans, log records and data points written.
     pub good: u64,
@@ -233,7 +234,7 @@ fn object<'de, A: MapAccess<'de>>(
         };
         writer.tally.snake_case += u64::from(is_snake);
         let again = seen & 1 << field.number != 0;
-        writer.repeated |= again;
+        writer.repeated |= again && !field.joins(message);
         writer.at_home |= writer.depth == 1 && Shape::of_key(field.camel).is_some();
         let before = writer.out.len();
         map.next_value_seed(Value { writer, field, kind: &field.kind })?;
