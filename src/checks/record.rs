@@ -104,15 +104,20 @@ fn tokens(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     if !case.succeeded() {
         return;
     }
-    let Some(http) = case.spans(Stage::Http).next() else { return };
+    // What was counted on one side alone was not compared.
+    let Some(http) = case.spans(Stage::Http).next() else {
+        return asked.unknown(if case.settled { Why::Unsaid } else { Why::Arriving });
+    };
     for (field, recorded, kind) in
         [(Field::InputTokens, end.input_tokens, "input"), (Field::OutputTokens, end.output_tokens, "output")]
     {
-        if let (Some(spans), Some(record)) = (http.number(field), recorded) {
-            asked.expect(http, spans == record, || {
-                format!("counts {spans} {kind} tokens, the record {record}: expected them equal")
-            });
-        }
+        let (Some(spans), Some(record)) = (http.number(field), recorded) else {
+            asked.unknown(Why::Unsaid);
+            continue;
+        };
+        asked.expect(http, spans == record, || {
+            format!("counts {spans} {kind} tokens, the record {record}: expected them equal")
+        });
     }
 }
 
@@ -147,8 +152,8 @@ fn hashes(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             Stood::Elsewhere(Place { index: at, before: after }) => {
                 asked.expect_at(Level::Error, None, false, || {
                     format!(
-                        "has hash {hash} at {index} after {before}, other records at {at} after {after}: expected \
-                         equal prefixes to share their leading hashes"
+                        "has hash {hash} at {index} after {before}, this or other records have it at {at} after {after}: \
+                         expected equal prefixes to share their leading hashes"
                     )
                 });
                 break;
@@ -174,7 +179,8 @@ fn times(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             format!("has ttft {ttft} ms and total {total} ms in its record, expected ttft ≤ total")
         });
     }
-    if let (Some(received), Some(total)) = (end.request_received_ms, end.total_time_ms) {
+    let compared = end.request_received_ms.zip(end.total_time_ms).filter(|_| record.time_ms > 0);
+    if let Some((received, total)) = compared {
         let off = record.time_ms as f64 - (received as f64 + total);
         expect(off.abs() <= EVENT_SLACK_MS, &|| {
             format!("was recorded {off:.1} ms after received + total, expected within {EVENT_SLACK_MS} ms")
@@ -189,6 +195,10 @@ fn times(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
                 format!("has {part} {} and {whole} {} tokens in its record, expected no more", names.0, names.1)
             });
         }
+    }
+    // A record that does not say when it was written.
+    if record.time_ms == 0 {
+        asked.unknown(Why::Unsaid);
     }
 }
 
@@ -321,6 +331,12 @@ mod tests {
         Scene::aggregated().record("/output_tokens", json!(7)).violates(id, "counts 8 output tokens, the record 7");
         Scene::aggregated().record("/replay/input_length", json!(34)).violates(id, "replay.input_length 34");
         Scene::aggregated().record("/output_tokens", json!(7)).ended("cancelled").holds(id);
+        // What only one side counted was not compared, unless something else is wrong.
+        Scene::aggregated().without("http-request", "output_tokens").unknown(id, Why::Unsaid);
+        let silent = Scene::aggregated().record("/output_tokens", json!(null));
+        silent.unknown(id, Why::Unsaid);
+        silent.record("/replay/input_length", json!(34)).violates(id, "replay.input_length 34");
+        Scene::aggregated().lose("http-request").unknown(id, Why::Unsaid);
         Scene::aggregated().without_records().unknown(id, Why::NoRecord);
     }
 
@@ -337,7 +353,7 @@ mod tests {
             &answers,
             id,
             Level::Error,
-            "hash 2 at 1 after 18446744073709551615, other records at 1 after 9",
+            "hash 2 at 1 after 18446744073709551615, this or other records have it at 1 after 9",
         );
         Scene::aggregated().record("/replay", json!(null)).unknown(id, Why::Unsaid);
         Scene::aggregated().without_records().unknown(id, Why::NoRecord);
@@ -351,6 +367,9 @@ mod tests {
         Scene::aggregated().record("/total_time_ms", json!(200.0)).violates(id, "-101.0 ms after received + total");
         Scene::aggregated().record("/cached_tokens", json!(34)).violates(id, "34 cached and 33 input");
         Scene::aggregated().record("/reasoning_tokens", json!(9)).violates(id, "9 reasoning and 8 output");
+        let undated = Scene::aggregated().record("//event_time_unix_ms", json!(null));
+        undated.unknown(id, Why::Unsaid);
+        undated.record("/ttft_ms", json!(120.0)).violates(id, "expected ttft ≤ total");
         Scene::aggregated().without_records().unknown(id, Why::NoRecord);
     }
 
