@@ -9,6 +9,7 @@ use super::{ANY_MODE, Check, DETAILED, Level, Why};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::FILTER_PARTS;
 use crate::lifecycle::ids::Worker;
+use crate::lifecycle::packed::Value;
 use crate::lifecycle::stage::{Layout, Mode, Stage};
 
 /// How far two costs may differ and still be the same number, relative to their size: they pass through decimal text.
@@ -17,6 +18,9 @@ const SAME_COST: f64 = 1e-6;
 const PRODUCT: f64 = 1e-5;
 /// The most candidates that are recorded (spec lifecycle-spans §3).
 const MOST_ROWS: usize = 4;
+
+/// The most characters of a value that is none that are repeated.
+const MOST_SAID: usize = 40;
 
 const PARTS: [Field; 5] = [
     Field::FilteredNotAllowed,
@@ -66,7 +70,21 @@ fn accounting(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             asked.unknown(Why::Unsaid);
             continue;
         };
-        let parts = PARTS.map(|field| span.number(field));
+        let mut parts = [None; PARTS.len()];
+        let mut counts = true;
+        for ((field, name), part) in PARTS.into_iter().zip(FILTER_PARTS).zip(&mut parts) {
+            *part = span.counted(field);
+            if part.is_none() && span.has(field) {
+                counts = false;
+                asked.expect(span, false, || {
+                    let found: String = said(span.get(field).map(Value::display)).chars().take(MOST_SAID).collect();
+                    format!("has filtered.{name} {found:?}, expected a count")
+                });
+            }
+        }
+        if !counts {
+            continue;
+        }
         let sum: u64 = parts.iter().flatten().sum();
         // Drafts had no policy filter.
         let all = parts
@@ -349,6 +367,9 @@ mod tests {
         with("candidate.filtered.count", 3).violates(id, "filtered.count 3, expected the sum 2");
         with("candidate.filtered.overloaded", 5).violates(id, "overloaded 5");
         without("candidate.filtered.overloaded").unknown(id, Why::Unsaid);
+        // What is no count is neither nothing nor counted past its end.
+        with("candidate.filtered.overloaded", -3).violates(id, "filtered.overloaded \"-3\", expected a count");
+        with("candidate.filtered.overloaded", u64::MAX).violates(id, "filtered.overloaded \"18446744073709551615\"");
         Scene::base().unknown(id, Why::Layout);
     }
 
