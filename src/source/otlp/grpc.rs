@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tonic::{Code, Status};
 
@@ -34,10 +34,11 @@ fn path(signal: Signal) -> &'static str {
 }
 
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    if !is_grpc(request.headers()) {
-        let words = "this port speaks OTLP/gRPC; OTLP/HTTP has its own port (4318 unless --http says otherwise)\n";
-        shared.notices.note(Notice::UnknownType, &format!("HTTP {} on the gRPC port", request.uri().path()));
-        return (axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE, words).into_response();
+    if let Some((status, notice, words)) = other(&request) {
+        let asked = format!("HTTP {} {} on the gRPC port", request.method(), request.uri().path());
+        shared.notices.note(notice, &format!("{asked}: {words}"));
+        let allow = (status == StatusCode::METHOD_NOT_ALLOWED).then_some([(header::ALLOW, "POST")]);
+        return (status, allow.unwrap_or([(header::ACCEPT, PLAIN)]), format!("{words}\n")).into_response();
     }
     let limit = shared.times.body;
     let exported = match admit(&shared, request.headers()) {
@@ -102,11 +103,39 @@ async fn export(shared: &Shared, request: Request) -> Result<Response, Status> {
     }
 }
 
-/// Whether a request is gRPC.
+/// The media type of gRPC. What may follow is how its messages are written: protobuf unless it says otherwise.
+const PLAIN: &str = "application/grpc";
+/// The same, said in full.
+const PROTOBUF: &str = "application/grpc+proto";
+
+/// Whether a request is for gRPC of some kind: its sender would understand an answer in that form.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
-        kind.as_bytes().get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"))
-    })
+    media_type(headers).get(..PLAIN.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(PLAIN))
+}
+
+/// The media type without its parameters; empty when there is none.
+fn media_type(headers: &HeaderMap) -> &str {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    kind.split(';').next().unwrap_or("").trim()
+}
+
+/// Why a request is none that this port reads, as HTTP says it.
+fn other(request: &Request) -> Option<(StatusCode, Notice, String)> {
+    let kind = media_type(request.headers());
+    if request.method() != Method::POST {
+        let words = "this port speaks OTLP/gRPC, and only POST is answered here";
+        return Some((StatusCode::METHOD_NOT_ALLOWED, Notice::WrongMethod, words.to_owned()));
+    }
+    if [PLAIN, PROTOBUF].iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        return None;
+    }
+    let words = if is_grpc(request.headers()) {
+        let kind: String = kind.chars().take(80).collect();
+        format!("expected messages in protobuf ({PLAIN} or {PROTOBUF}), found {kind:?}")
+    } else {
+        "this port speaks OTLP/gRPC; OTLP/HTTP has its own port (4318 unless --http says otherwise)".to_owned()
+    };
+    Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, Notice::UnknownType, words))
 }
 
 /// Whether a request may be looked at: with the token, where one is asked for, and never from a web page.
@@ -156,10 +185,51 @@ mod tests {
     use super::super::tests::messages;
     use super::super::{Times, body::Room};
     use super::*;
-    use crate::source::intake::{Body as Content, Bounds, Receipt, channel};
+    use crate::source::intake::{Body as Content, Bounds, Intake, Receipt, channel};
     use crate::source::notices::Notices;
 
     const LIMIT: usize = 64 << 20;
+
+    fn shared(intake: Intake) -> Shared {
+        Shared {
+            intake,
+            notices: Notices::default(),
+            max_message: LIMIT,
+            origins: Vec::new(),
+            token: None,
+            room: Room::new(LIMIT),
+            times: Times::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn only_protobuf_that_is_posted_is_an_export() {
+        let (intake, _outlet) = channel(Bounds::default());
+        let shared = Arc::new(shared(intake));
+        let ask = async |method: Method, kind: &str| {
+            let request = Request::builder()
+                .method(method)
+                .uri(path(Signal::Traces))
+                .header(header::CONTENT_TYPE, kind)
+                // One that is cut off: it is answered with a status of gRPC, and goes no further.
+                .body(Body::from(&[0][..]))
+                .unwrap();
+            let response = router(Arc::clone(&shared)).oneshot(request).await.unwrap();
+            let refused = response.headers().contains_key(Status::GRPC_STATUS);
+            (response.status().as_u16(), refused)
+        };
+        for kind in ["application/grpc", "application/grpc+proto", "Application/GRPC+Proto ; charset=utf-8"] {
+            assert_eq!(ask(Method::POST, kind).await, (200, true), "{kind}");
+            assert_eq!(ask(Method::GET, kind).await, (405, false), "{kind}");
+        }
+        assert_eq!(shared.notices.count(Notice::WrongMethod), 3);
+        for kind in ["application/grpc+json", "application/grpc-web", "application/grpc-web+proto", "application/grpcx"]
+        {
+            assert_eq!(ask(Method::POST, kind).await, (415, false), "{kind}");
+        }
+        assert_eq!(ask(Method::POST, "application/json").await, (415, false));
+        assert_eq!(shared.notices.count(Notice::UnknownType), 5);
+    }
 
     /// What came in of a message that says it is in this coding, and the status it was answered with.
     async fn sent(coding: &str, message: Vec<u8>) -> (Option<Vec<u8>>, String) {
@@ -171,15 +241,7 @@ mod tests {
             delivery.answer(Ok(Receipt::default()));
             Some(bytes)
         });
-        let shared = Shared {
-            intake,
-            notices: Notices::default(),
-            max_message: LIMIT,
-            origins: Vec::new(),
-            token: None,
-            room: Room::new(LIMIT),
-            times: Times::default(),
-        };
+        let shared = shared(intake);
         let body = [&[1][..], &(message.len() as u32).to_be_bytes(), &message].concat();
         let request = Request::post(path(Signal::Traces))
             .header(header::CONTENT_TYPE, "application/grpc")
