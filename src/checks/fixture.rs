@@ -435,7 +435,7 @@ impl Scene {
     }
 
     /// All processes bear one service name.
-    pub fn as_service(mut self, service: &'static str) -> Self {
+    pub fn of_service(mut self, service: &'static str) -> Self {
         self.spans.iter_mut().for_each(|span| span.service = service);
         self
     }

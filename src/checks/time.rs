@@ -114,7 +114,7 @@ mod tests {
         skewed.violates_at(id, Level::Warning, "starts 4.205 ms before its parent kv_router.route_request");
         skewed.clone().on_host("one").violates(id, "starts 4.205 ms");
         // One service name for both sides says nothing of the host, with or without the workers' own spans.
-        let alike = skewed.as_service("dynamo");
+        let alike = skewed.of_service("dynamo");
         alike.violates_at(id, Level::Warning, "(clocks of two hosts may differ by as much)");
         alike.clone().on_host("one").violates(id, "starts 4.205 ms");
         let bare = alike.clone().lift("worker.admission").lift("response.streaming.worker").lift("worker.operation");
@@ -122,7 +122,7 @@ mod tests {
         // One process does both.
         alike.set_all("dynamo.process.epoch", "1:f").violates(id, "starts 4.205 ms");
         // On one side it is one process's clock.
-        let within = Scene::aggregated().as_service("dynamo");
+        let within = Scene::aggregated().of_service("dynamo");
         within.clone().times("worker.operation", 900, 90_000).violates(id, "worker.operation");
         within.times("kv_router.schedule", 900, 1_170).violates(id, "starts 0.100 ms before its parent");
         // Children outlive their parents; the root and its http-request are root.start's matter.

@@ -175,11 +175,12 @@ pub enum Failure {
 impl Failure {
     /// Whether asking again later may help.
     pub fn passes(&self) -> bool {
-        match self {
-            Self::Unreachable(_) | Self::Slow(_) | Self::Busy(_) => true,
-            Self::Over { last, .. } => last.passes(),
-            _ => false,
-        }
+        matches!(self.cause(), Self::Unreachable(_) | Self::Slow(_) | Self::Busy(_))
+    }
+
+    /// What it is but for the range that it was met in.
+    pub fn cause(&self) -> &Self {
+        if let Self::Over { last, .. } = self { last.cause() } else { self }
     }
 
     /// The sentence for people.
@@ -213,7 +214,10 @@ impl Failure {
             }
             Self::Over { last, times, width_ns } => {
                 let (last, width) = (last.sentence(kind, base), lasting(*width_ns));
-                format!("{last}, {times} times in a row and at last when asked for {width} only: given up")
+                match times {
+                    1 => format!("{last} when asked for {width} only: given up"),
+                    _ => format!("{last}, {times} times in a row and at last when asked for {width} only: given up"),
+                }
             }
             Self::ManyServices(found, most) => format!(
                 "{name} at {base} has {found} services, and of at most {most} is asked which begin requests: name those \

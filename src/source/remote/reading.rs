@@ -171,7 +171,7 @@ impl Reading<'_> {
                     let is_slow = matches!(failure, Failure::Slow(_));
                     let what = failure.sentence(self.settings.kind, &self.settings.base);
                     if shortest {
-                        self.sink.left_out(format!("{what}: what began at {} is left out", moment(at)));
+                        self.lose(began.is_some(), format!("{what}: what began at {} is left out", moment(at)));
                         at = ask.to_ns;
                     } else {
                         step = (width / 2).max(least);
@@ -196,7 +196,8 @@ impl Reading<'_> {
                 continue;
             }
             if answer.full {
-                self.sink.left_out(format!("more than {limit} traces began at {}: the rest is left out", moment(at)));
+                let what = format!("more than {limit} traces began at {}: the rest is left out", moment(at));
+                self.lose(began.is_some(), what);
             }
             let traces = self.deliver(answer)?;
             if traces.len() * 4 < page {
@@ -210,6 +211,11 @@ impl Reading<'_> {
             }
         }
         Ok(read)
+    }
+
+    /// Tells what is left out. A look for news meets the same again and again: that is no more of it.
+    fn lose(&mut self, is_first: bool, words: String) {
+        if is_first { self.sink.left_out(words) } else { self.sink.problem(words) }
     }
 
     async fn ask(&mut self, ask: Ask, patiently: bool) -> Result<Page, End> {
@@ -270,10 +276,10 @@ impl Reading<'_> {
                 }
                 Err(End::Stopped) => return Err(End::Stopped),
                 Err(End::Failed(failure)) => {
-                    let sentence = failure.sentence(self.settings.kind, &self.settings.base);
-                    if trouble.as_ref() != Some(&sentence) {
-                        self.sink.problem(sentence.clone());
-                        trouble = Some(sentence);
+                    let cause = failure.cause().sentence(self.settings.kind, &self.settings.base);
+                    if trouble.as_ref() != Some(&cause) {
+                        self.sink.problem(failure.sentence(self.settings.kind, &self.settings.base));
+                        trouble = Some(cause);
                     }
                 }
             }
