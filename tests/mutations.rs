@@ -391,3 +391,68 @@ fn a_check_that_is_none_is_said_and_lists_are_read_compressed() {
     let (status, said) = check(&["--aiperf", list.to_str().unwrap()]);
     assert_eq!(status, Some(0), "{said}");
 }
+
+/// What is asked, skipped and accepted is so of the load generator's side, too; the form and the status agree.
+#[test]
+fn the_load_comparison_follows_what_is_asked_and_accepted() {
+    let mut list = LoadList {
+        records: aiperf::profile_export(&text("aiperf-plain.profile_export.jsonl.gz")).unwrap(),
+        phases: aiperf::phase_manifest(&text("aiperf-plain.phase_manifest.json")).unwrap(),
+    };
+    let success = list.records.iter().position(|record| record.seen.word() == "success").unwrap();
+    list.records[success].seen = reqtop::checks::load::Seen::Code(529);
+    let mut fed = Fed::capture("aiperf-plain");
+    fed.0.expect_load(&list);
+    fed.0.check_all();
+    let verdict = |only: &[&str], skip: &[&str], baseline: &str| {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let (only, skip, baseline) = (owned(only), owned(skip), Accepted::read(baseline).unwrap());
+        let rules = Rules { load: Some(list.clone()), only, skip, baseline, ..Rules::default() };
+        let report = CheckReport::of(&fed.0, &InputSection::default(), &rules);
+        let failures = report.to_junit().matches("<failure").count();
+        assert_eq!((failures == 0, report.to_github().contains("::error")), (report.passed, !report.passed));
+        report.passed
+    };
+    assert!(!verdict(&[], &[], ""));
+    assert!(!verdict(&["load.request"], &[], "") && !verdict(&["load.count"], &[], ""));
+    assert!(verdict(&["record.times"], &[], "") && verdict(&["load.tokens"], &[], ""));
+    assert!(verdict(&[], &["load"], "") && !verdict(&[], &["load.count"], ""));
+    assert!(verdict(&[], &[], "load.request\nload.count") && !verdict(&[], &[], "load.request"));
+    // By words of the sentence that is printed.
+    assert!(verdict(&[], &[], "load.request rejected (529)\nload.count"));
+    assert!(!verdict(&[], &[], "load.request timed_out\nload.count"));
+}
+
+/// What the client says that may stand for several outcomes counts as the root's where they agree (spec request-trace.md).
+#[test]
+fn a_stream_that_broke_before_its_first_token_counts_as_its_root() {
+    use reqtop::checks::load::Seen;
+    let fed = Fed::capture("aiperf-cancel");
+    let list = LoadList {
+        records: aiperf::profile_export(&text("aiperf-cancel.profile_export.jsonl.gz")).unwrap(),
+        phases: aiperf::phase_manifest(&text("aiperf-cancel.phase_manifest.json")).unwrap(),
+    };
+    for (seen, root, agrees) in [
+        (Seen::Invalid, Outcome::Rejected, true),
+        (Seen::Invalid, Outcome::Failed, true),
+        (Seen::Invalid, Outcome::Success, false),
+        (Seen::Broken, Outcome::TimedOut, true),
+        (Seen::Broken, Outcome::Cancelled, false),
+    ] {
+        let mut list = list.clone();
+        let at = list.records.iter().position(|record| record.seen.word() == "success").unwrap();
+        list.records[at].seen = seen.clone();
+        let id = list.records[at].x_request_id.clone();
+        let facts: Vec<_> = fed.0.requests().map(|(key, facts)| (key, facts.clone())).collect();
+        let changed = facts.into_iter().map(|(key, mut facts)| {
+            if *facts.x_request_id == *id {
+                facts.outcome = Some(root);
+                facts.outcome_word = root.word().into();
+            }
+            (key, facts)
+        });
+        let changed: Vec<_> = changed.collect();
+        let comparison = compare(&list, changed.iter().map(|(key, facts)| (*key, facts)));
+        assert_eq!(comparison.agrees(), agrees, "{seen:?} {root:?}: {:?}", comparison.unequal_counts());
+    }
+}

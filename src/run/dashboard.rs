@@ -7,6 +7,7 @@ use parking_lot::FairMutex;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
+use super::files::Standing;
 use super::onward::Onward;
 use super::{Ended, clock, files, now, now_ns, runtime, stores};
 use crate::cli;
@@ -44,9 +45,12 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     if bound.is_none() {
         Onward::refuse_without_listening(&args.onward, "without files, reqtop listens")?;
     }
-    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward, Time::Wall)?.linking(trace_url);
+    let is_finite = from.as_ref().is_none_or(|from| from.until != Until::Ever);
+    let standing = (bound.is_none() && !args.follow && is_finite).then(|| Arc::new(Standing::new(now_ns())));
+    let time = standing.clone().map_or(Time::Wall, Time::Standing);
+    let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward, time)?.linking(trace_url);
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
-    stage.read(args.files, args.follow)?;
+    stage.read(args.files, standing)?;
     if let Some(from) = from {
         stage.read_store(from)?;
     }
@@ -61,6 +65,8 @@ pub(super) enum Time {
     Wall,
     /// A replay's, which stands still while the screen does.
     Played(Arc<Play>),
+    /// That of files which nothing is added to.
+    Standing(Arc<Standing>),
 }
 
 /// The store with its writer, before it has sources and a screen.
@@ -136,6 +142,10 @@ impl Stage {
                 shared.on_hold(move |is_held| held.hold(is_held));
                 Arc::new(move || play.now_ns())
             }
+            Time::Standing(standing) => {
+                shared.ends_with_what_is_held();
+                Arc::new(move || standing.now_ns())
+            }
         };
         let bell = Arc::clone(&shared);
         pipeline::start_with(outlet, store, Arc::clone(&clock), taps, move || bell.changed())
@@ -186,18 +196,15 @@ impl Stage {
         Ok(Serving { stop: Some(stop), runtime: Some(runtime), task: Some(task) })
     }
 
-    /// Reads files beside the screen.
-    fn read(&self, paths: Vec<PathBuf>, follow: bool) -> Result<(), String> {
+    /// Reads files beside the screen, the last one for as long as it is there unless their time stands.
+    fn read(&self, paths: Vec<PathBuf>, standing: Option<Arc<Standing>>) -> Result<(), String> {
         if paths.is_empty() {
             return Ok(());
         }
         let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
-        if !follow {
-            shared.ends_with_what_is_held();
-        }
         std::thread::Builder::new()
             .name("files".into())
-            .spawn(move || files::into_intake(paths, follow, &intake, &shared))
+            .spawn(move || files::into_intake(paths, standing.as_deref(), &intake, &shared))
             .map(drop)
             .map_err(|error| format!("cannot start the reading thread: {error}"))
     }
@@ -205,13 +212,18 @@ impl Stage {
     /// Reads a trace store beside the screen.
     fn read_store(&self, from: remote::Settings) -> Result<(), String> {
         let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
-        match from.until {
-            Until::Ever => shared.report(|vitals| vitals.store = Some(from.name())),
-            Until::At(_) | Until::Now => shared.ends_with_what_is_held(),
+        let clock = Arc::clone(&self.clock);
+        if from.until == Until::Ever {
+            shared.report(|vitals| vitals.store = Some(from.name()));
         }
         std::thread::Builder::new()
             .name("trace store".into())
-            .spawn(move || stores::into_intake(&from, &intake, &shared))
+            .spawn(move || {
+                stores::into_intake(&from, &intake, &shared);
+                if from.until != Until::Ever {
+                    files::settle(&shared, clock());
+                }
+            })
             .map(drop)
             .map_err(|error| format!("cannot start the reading thread: {error}"))
     }

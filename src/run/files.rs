@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::now_ns;
@@ -138,13 +139,39 @@ impl Sink for Straight<'_> {
     }
 }
 
-/// Reads files beside a screen, which shows how far it has come; then, if asked to, the last one for as long as the
-/// program runs.
-pub(super) fn into_intake(mut paths: Vec<PathBuf>, follow: bool, intake: &Intake, shared: &Shared) {
+/// The time of what nothing is added to: it stands still, so that what is in flight there is for as long as one looks. As in
+/// a report, it is that of the last arrival where recordings say it.
+pub(super) struct Standing {
+    opened_ns: u64,
+    arrived_ns: AtomicU64,
+}
+
+impl Standing {
+    /// At this moment, nanoseconds since the epoch, as long as nothing says better.
+    pub(super) fn new(opened_ns: u64) -> Self {
+        Self { opened_ns, arrived_ns: AtomicU64::new(0) }
+    }
+
+    /// The present of the files.
+    pub(super) fn now_ns(&self) -> u64 {
+        match self.arrived_ns.load(Ordering::Relaxed) {
+            0 => self.opened_ns,
+            arrived_ns => arrived_ns,
+        }
+    }
+
+    fn arrived(&self, arrived_ns: u64) {
+        self.arrived_ns.fetch_max(arrived_ns, Ordering::Relaxed);
+    }
+}
+
+/// Reads files beside a screen, which shows how far it has come; then, unless their time stands, the last one for as long as
+/// the program runs.
+pub(super) fn into_intake(mut paths: Vec<PathBuf>, standing: Option<&Standing>, intake: &Intake, shared: &Shared) {
     let name = name_of(&paths);
     // Standard input is read to its end as it is.
-    let followed = paths.pop_if(|last| follow && !is_stdin(last));
-    let mut sink = Beside { intake, shared, name, problems: Problems::default() };
+    let followed = paths.pop_if(|last| standing.is_none() && !is_stdin(last));
+    let mut sink = Beside { intake, shared, standing, name, problems: Problems::default() };
     let summary = file::read(&inputs(&paths), Limits::default(), &mut sink);
     shared.report(|vitals| {
         vitals.loading = None;
@@ -153,7 +180,7 @@ pub(super) fn into_intake(mut paths: Vec<PathBuf>, follow: bool, intake: &Intake
     match followed {
         Some(path) => keep_reading(&path, &mut sink),
         None if summary.stopped => {}
-        None => settle(shared, now_ns()),
+        None => settle(shared, standing.map_or_else(now_ns, Standing::now_ns)),
     }
 }
 
@@ -249,12 +276,16 @@ pub(super) fn tell_progress(shared: &Shared, doing: &str, name: &str, progress: 
 struct Beside<'a> {
     intake: &'a Intake,
     shared: &'a Shared,
+    standing: Option<&'a Standing>,
     name: String,
     problems: Problems,
 }
 
 impl Sink for Beside<'_> {
     fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal> {
+        if let (Some(standing), Some(arrived_ns)) = (self.standing, payload.arrived_ns) {
+            standing.arrived(arrived_ns);
+        }
         self.intake.offer_blocking(payload)
     }
 

@@ -108,6 +108,7 @@ mod tests {
     use crate::demo::{self, Cluster};
     use crate::pipeline;
     use crate::report::{InputSection, Report};
+    use crate::run::files::{Standing, into_intake};
     use crate::source::intake::{Bounds, Intake, Signal, channel};
     use crate::source::replay::Speed;
     use crate::store::{self, Store};
@@ -178,6 +179,25 @@ mod tests {
             assert_eq!(checked(&played), checked(&original), "{speed}");
             assert_eq!(report(&mut played, play.now_ns()), report(&mut original, last_ns), "{speed}");
         }
+        // And so it is on the screen over the file, long after, however often somebody looks.
+        let standing = Arc::new(Standing::new(last_ns + 100 * 86_400_000_000_000));
+        let held = Arc::new(FairMutex::new(Store::new(store::Limits::default())));
+        let shared = Shared::new(Arc::clone(&held), Vitals::default());
+        let (intake, outlet) = channel(Bounds::default());
+        let clock = Arc::clone(&standing);
+        let looked = Arc::clone(&held);
+        let looks = {
+            let clock = Arc::clone(&standing);
+            move || looked.lock().refresh(clock.now_ns())
+        };
+        let writer = pipeline::start(outlet, Arc::clone(&held), Arc::new(move || clock.now_ns()), looks).unwrap();
+        into_intake(vec![path.clone()], Some(&standing), &intake, &shared);
+        drop(intake);
+        writer.join().unwrap();
+        let mut held = held.lock();
+        assert_eq!(checked(&held), checked(&original));
+        assert_eq!(report(&mut held, standing.now_ns()), report(&mut original, last_ns));
+        assert!(original.standing().in_flight > 5);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::Tables;
 use super::rows::Row;
 use super::settle::account;
 use crate::lifecycle::body::Reader;
+use crate::lifecycle::facts::Marks;
 use crate::lifecycle::request::RequestKey;
 
 /// How many spans are given back at once, about: a tenth of a millisecond each hundred.
@@ -59,13 +60,14 @@ impl Store {
         self.keep_violations(key, &gone);
         self.counts.requests_evicted += 1;
         self.counts.records_evicted += gone.records.len() as u64;
-        // What still comes of it began while it lasted; by clocks that run ahead no later than it was heard of.
-        let until_ns = gone.facts.end_ns.unwrap_or(gone.facts.start_ns).max(gone.facts.start_ns).min(gone.news_ns);
-        self.gone.note_rid(&gone.rid, gone.traces.is_empty(), until_ns);
+        // By clocks that run ahead nothing begins later than it is heard of. An unlikely time is none to go by.
+        let is_odd = gone.facts.marks.has(Marks::BAD_TIME);
+        let begun_ns = if is_odd { 0 } else { gone.facts.start_ns.min(gone.news_ns) };
+        self.gone.note_rid(&gone.rid, gone.traces.is_empty(), begun_ns);
         for slot in gone.traces.iter() {
             let trace = &self.traces[slot];
             if trace.count_of(key) >= trace.grouped && !trace.tells_of_others(key) {
-                self.gone.note_trace(trace.id, until_ns);
+                self.gone.note_trace(trace.id, begun_ns);
                 self.free_trace(slot);
                 continue;
             }

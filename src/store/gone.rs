@@ -1,7 +1,7 @@
 //! What was let go: traces and request ids of evicted requests, so that what still comes of one is known for a part.
 //!
-//! The latest are known by their ids; of those before them is known until when they lasted: what began no later may be a part
-//! of one. Owns: how many are remembered. Keeps out: what a part means to checks (`checks`: what it lacks is unknown).
+//! The latest are known by their ids; of those before them is known when the last began: what began no later may be a part of
+//! one. Owns: how many are remembered. Keeps out: what a part means to checks (`checks`: what it lacks is unknown).
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
@@ -18,10 +18,10 @@ const SHARE: usize = 4096;
 pub struct Gone {
     /// How often each is in `order`.
     times: Map<u64, u32>,
-    /// Each with until when its request lasted.
+    /// Each with when its request began.
     order: VecDeque<(u64, u64)>,
     most: usize,
-    /// Until when the requests lasted whose ids are forgotten, nanoseconds since the epoch; 0 when none are.
+    /// When the last request began whose ids are forgotten, nanoseconds since the epoch; 0 when none are.
     forgotten_ns: u64,
 }
 
@@ -31,30 +31,30 @@ impl Gone {
         Self { times: Map::default(), order: VecDeque::new(), most: memory / SHARE, forgotten_ns: 0 }
     }
 
-    /// A trace went with a request that lasted until then.
-    pub fn note_trace(&mut self, id: TraceId, until_ns: u64) {
-        self.note(id, until_ns);
+    /// A trace went with a request that began then.
+    pub fn note_trace(&mut self, id: TraceId, begun_ns: u64) {
+        self.note(id, begun_ns);
     }
 
-    /// A request of this id went that lasted until then; of records alone, or of what a trace tells of it too.
-    pub fn note_rid(&mut self, rid: &Rid, records_alone: bool, until_ns: u64) {
+    /// A request of this id went that began then; of records alone, or of what a trace tells of it too.
+    pub fn note_rid(&mut self, rid: &Rid, records_alone: bool, begun_ns: u64) {
         if !rid.is_empty() {
-            self.note((rid, records_alone), until_ns);
+            self.note((rid, records_alone), begun_ns);
         }
     }
 
-    fn note(&mut self, id: impl Hash, until_ns: u64) {
+    fn note(&mut self, id: impl Hash, begun_ns: u64) {
         let hash = self.times.hasher().hash_one(id);
         *self.times.entry(hash).or_default() += 1;
-        self.order.push_back((hash, until_ns));
+        self.order.push_back((hash, begun_ns));
         if self.order.len() > self.most {
             self.forget_first();
         }
     }
 
     fn forget_first(&mut self) {
-        let Some((hash, until_ns)) = self.order.pop_front() else { return };
-        self.forgotten_ns = self.forgotten_ns.max(until_ns);
+        let Some((hash, begun_ns)) = self.order.pop_front() else { return };
+        self.forgotten_ns = self.forgotten_ns.max(begun_ns);
         if let Some(times) = self.times.get_mut(&hash) {
             *times -= 1;
             if *times == 0 {
@@ -63,7 +63,7 @@ impl Gone {
         }
     }
 
-    /// Whether a request that was not known before may be a part of one whose ids are forgotten: it began before their end.
+    /// Whether a request that was not known before may be a part of one whose ids are forgotten: it began no later.
     pub fn may_have(&self, begun_ns: u64) -> bool {
         begun_ns > 0 && begun_ns <= self.forgotten_ns
     }
@@ -105,8 +105,8 @@ mod tests {
         let mut gone = Gone::beside(3 * SHARE);
         let trace = |number: u8| TraceId([number; 16]);
         assert!(!gone.has_trace(trace(1)));
-        for (number, until_ns) in [(1, 10), (2, 40), (1, 20), (3, 30)] {
-            gone.note_trace(trace(number), until_ns);
+        for (number, begun_ns) in [(1, 10), (2, 40), (1, 20), (3, 30)] {
+            gone.note_trace(trace(number), begun_ns);
         }
         assert!([1, 2, 3].into_iter().all(|number| gone.has_trace(trace(number))));
         assert!(gone.may_have(10) && !gone.may_have(11) && !gone.may_have(0));

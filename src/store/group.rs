@@ -51,7 +51,7 @@ impl Store {
                     trace.sweep();
                     trace.grouped = trace.rows.len();
                     trace.grouped_ns = now_ns;
-                    self.group(slot as usize, now_ns);
+                    self.group(slot as usize);
                 }
                 self.account_trace(slot as usize);
             }
@@ -59,8 +59,10 @@ impl Store {
         self.dirty_traces.append(&mut later);
     }
 
-    fn group(&mut self, slot: usize, now_ns: u64) {
+    fn group(&mut self, slot: usize) {
         let trace = &mut self.traces[slot];
+        // Not now: how long something has been silent does not depend on when it is looked at.
+        let heard_ns = trace.heard_ns;
         let old = trace.take_groups();
         if trace.is_control(|trace, row| is_control_endpoint(&self.tables, trace, row)) {
             if trace.grouped_as_control {
@@ -79,7 +81,7 @@ impl Store {
         let mut groups: Vec<Group> = Vec::with_capacity(parts.len());
         let mut taken: Set<RequestKey> = Set::default();
         for part in parts {
-            let key = self.request_for(&part, slot, &former, &taken, now_ns);
+            let key = self.request_for(&part, slot, &former, &taken, heard_ns);
             taken.insert(key);
             let Part { rid, anchored, start_ns, rows, sum } = part;
             groups.push(Group { rid, key, anchored, start_ns, rows, sum });
@@ -93,7 +95,7 @@ impl Store {
             if let Some(request) = self.requests.get_mut(&group.key) {
                 request.traces.put(slot, group.anchored);
                 request.inferred |= request.traces.len() > 1;
-                request.news_ns = now_ns;
+                request.news_ns = request.news_ns.max(heard_ns);
             }
             self.touch_request(group.key);
         }

@@ -108,6 +108,7 @@ impl Store {
             }
             let row = memory.row(&mut self.tables, &mut self.counts.texts_cleaned, trace, batch, span);
             trace.push(row);
+            trace.heard_ns = now_ns;
             done.kept += 1;
             if !trace.dirty {
                 trace.dirty = true;

@@ -341,6 +341,7 @@ impl Store {
         if let Some(trace) = sign.trace {
             let slot = self.traces.slot(trace);
             if self.traces[slot].hear(&rid, sign) {
+                self.traces[slot].heard_ns = now_ns;
                 self.touch_trace(slot);
                 return;
             }

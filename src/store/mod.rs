@@ -288,7 +288,7 @@ impl Store {
     /// `now_ns` is the clock by which arrivals are counted.
     pub fn refresh(&mut self, now_ns: u64) {
         self.regroup(now_ns, false);
-        self.settle(now_ns);
+        self.settle(now_ns, false);
         self.evict();
     }
 
@@ -296,7 +296,7 @@ impl Store {
     /// otherwise regrouped only as they grow.
     pub fn finish(&mut self, now_ns: u64) {
         self.regroup(now_ns, true);
-        self.settle(now_ns);
+        self.settle(now_ns, true);
         self.evict();
     }
 

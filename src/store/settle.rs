@@ -22,10 +22,12 @@ pub(super) const MOST_READ: usize = 16_384;
 const LOST_CHECK_NS: u64 = 1_000_000_000;
 
 impl Store {
-    /// Assembles the facts of every request that changed.
-    pub(super) fn settle(&mut self, now_ns: u64) {
+    /// Assembles the facts of every request that changed. `all` leaves no silent one for the next look at them.
+    pub(super) fn settle(&mut self, now_ns: u64, all: bool) {
         self.place_moved_records(now_ns);
-        self.find_lost(now_ns);
+        if all || now_ns.abs_diff(self.lost_checked_ns) >= LOST_CHECK_NS {
+            self.find_lost(now_ns);
+        }
         let dirty = std::mem::take(&mut self.dirty_requests);
         self.version += u64::from(!dirty.is_empty());
         for key in dirty {
@@ -119,9 +121,6 @@ impl Store {
 
     /// Requests in flight that have been silent for too long count as lost.
     fn find_lost(&mut self, now_ns: u64) {
-        if now_ns.abs_diff(self.lost_checked_ns) < LOST_CHECK_NS {
-            return;
-        }
         self.lost_checked_ns = now_ns;
         let limit = self.limits.lost_after_ns;
         let silent = |key: &&RequestKey| {

@@ -82,6 +82,8 @@ pub struct Trace {
     gone: usize,
     /// When that was.
     pub grouped_ns: u64,
+    /// When a span of it last came.
+    pub heard_ns: u64,
     /// Whether it was listed as control traffic.
     pub grouped_as_control: bool,
     /// Bytes accounted for it.
@@ -104,6 +106,7 @@ impl Trace {
             grouped: 0,
             gone: 0,
             grouped_ns: 0,
+            heard_ns: 0,
             grouped_as_control: false,
             accounted: 0,
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use compact_str::CompactString;
 
-use super::{Class, LoadList, LoadRecord, Verdict, judge, unequal_tokens};
+use super::{Class, LoadList, LoadRecord, Usage, Verdict, judge, unequal_tokens};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Outcome;
@@ -125,6 +125,13 @@ pub fn compare<'a>(list: &LoadList, requests: impl Iterator<Item = (RequestKey, 
     comparison
 }
 
+/// Whether both sides count some of a request's tokens.
+fn counts_tokens(record: &LoadRecord, facts: &Facts) -> bool {
+    let Usage { prompt, completion, cached } = record.usage;
+    let pairs = [(completion, facts.output_tokens), (prompt, facts.input_tokens), (cached, facts.cached_tokens)];
+    pairs.into_iter().any(|(client, cluster)| client.is_some() && cluster.is_some())
+}
+
 /// How a record is called in sentences.
 fn named(record: &LoadRecord) -> &str {
     if record.x_request_id.is_empty() { "a request without a client id" } else { &record.x_request_id }
@@ -142,9 +149,7 @@ fn disagreement(
 
 impl Comparison {
     fn take(&mut self, record: &LoadRecord, sides: &[(RequestKey, &Facts)]) {
-        let client = record.seen.outcome().map_or_else(|| record.seen.word(), |outcome| outcome.word().to_owned());
         let counts = self.phases.entry(record.phase.clone()).or_default();
-        *counts.client.entry(client).or_default() += 1;
         let disagree = |check, request, message| disagreement(record, check, request, message);
         let name = named(record);
         if let [(key, _), _, ..] = sides {
@@ -165,6 +170,13 @@ impl Comparison {
             *counts.root.entry(word.to_owned()).or_default() += 1;
             self.roots += u64::from(facts.has_root);
         }
+        let client = match (record.seen.outcome(), side) {
+            (Some(outcome), _) => outcome.word().to_owned(),
+            // It may stand for several: where they agree, for the root's.
+            (None, Some((_, facts))) if verdict == Verdict::Agree => facts.outcome_text().to_owned(),
+            (None, _) => record.seen.word(),
+        };
+        *counts.client.entry(client).or_default() += 1;
         match verdict {
             Verdict::Named(class) => *counts.classes.entry(class).or_default() += 1,
             Verdict::Disagree | Verdict::Waiting => {
@@ -180,7 +192,7 @@ impl Comparison {
         if let (Some((key, facts)), super::Seen::Success) = (side, &record.seen)
             && facts.outcome == Some(Outcome::Success)
         {
-            self.tokens_compared += 1;
+            self.tokens_compared += u64::from(counts_tokens(record, facts));
             for (tokens, client, cluster) in unequal_tokens(record, facts) {
                 let message = format!(
                     "{name}: the load generator counts {client} {tokens} tokens, the cluster {cluster}: expected one count"

@@ -77,7 +77,7 @@ pub struct Unequal {
 impl Ledger {
     /// Whether it counts, rather than lists.
     pub fn has_counts(&self) -> bool {
-        !self.counts.is_empty() || self.broken + self.errors + self.without_root > 0
+        !self.counts.is_empty() || [self.broken, self.errors, self.without_root].iter().any(|count| *count > 0)
     }
 
     /// Compares counts with the roots, in the order of [`Outcome::ALL`], then those that broken streams may have together.
@@ -90,17 +90,17 @@ impl Ledger {
         let compare = |outcome: Outcome| {
             let (client, root) = (of(outcome), root(outcome));
             let (least, most) = match outcome {
-                Outcome::Success => (client + race, client + race),
+                Outcome::Success => (client.saturating_add(race), client.saturating_add(race)),
                 Outcome::Cancelled => (client - race, client - race),
                 Outcome::Unknown => (0, 0),
-                _ => (client, client + self.broken + self.errors),
+                _ => (client, client.saturating_add(self.broken).saturating_add(self.errors)),
             };
             (!(least..=most).contains(&root)).then_some(Unequal { outcome: outcome.word(), client, root })
         };
         let mut unequal: Vec<Unequal> = Outcome::ALL.into_iter().filter_map(compare).collect();
-        let sum = |of: &dyn Fn(Outcome) -> u64| BROKEN.into_iter().map(of).sum::<u64>();
-        let (client, root) = (sum(&of) + self.broken, sum(&root));
-        if !(client..=client + self.errors).contains(&root) {
+        let sum = |of: &dyn Fn(Outcome) -> u64| BROKEN.into_iter().map(of).fold(0, u64::saturating_add);
+        let (client, root) = (sum(&of).saturating_add(self.broken), sum(&root));
+        if !(client..=client.saturating_add(self.errors)).contains(&root) {
             unequal.push(Unequal { outcome: "rejected, timed_out, failed or broken", client, root });
         }
         unequal
@@ -150,17 +150,21 @@ impl Ledger {
             return;
         }
         if kind == "completion" {
-            self.without_root += count;
+            self.without_root = self.without_root.saturating_add(count);
             return;
         }
         let seen = seen(result);
         // A conversation goes on only after an answer.
-        let requests = if kind == "session" && seen == Seen::Success { count * TURNS } else { count };
+        let turns = if kind == "session" && seen == Seen::Success { TURNS } else { 1 };
+        let requests = count.saturating_mul(turns);
         match seen.outcome() {
-            Some(outcome) => *self.counts.entry(outcome.word()).or_default() += requests,
+            Some(outcome) => {
+                let counted = self.counts.entry(outcome.word()).or_default();
+                *counted = counted.saturating_add(requests);
+            }
             None if seen == Seen::Refused => {}
-            None if BROKEN_WORDS.contains(&result) => self.broken += requests,
-            None => self.errors += requests,
+            None if seen == Seen::Broken => self.broken = self.broken.saturating_add(requests),
+            None => self.errors = self.errors.saturating_add(requests),
         }
     }
 }
@@ -177,6 +181,7 @@ fn seen(word: &str) -> Seen {
         "aborted" | "cancelled" => Seen::Cancelled,
         "timeout" | "TimeoutError" => Seen::ClientTimeout,
         "refused" | "ConnectionRefusedError" => Seen::Refused,
+        broken if BROKEN_WORDS.contains(&broken) => Seen::Broken,
         other => Seen::Other(clean(other)),
     }
 }
@@ -215,11 +220,13 @@ mod tests {
     fn requests_one_by_one_are_read() {
         let ledger = parse(
             r#"{"requests":[{"x_request_id":"a","code":200,"completion_tokens":3},{"x_request_id":"b","code":529},
-            {"x_request_id":"c","error":"aborted"}]}"#,
+            {"x_request_id":"c","error":"aborted"},{"x_request_id":"d","error":"stream error data"}]}"#,
         )
         .unwrap();
         let seen: Vec<_> = ledger.records.iter().map(|record| record.seen.clone()).collect();
-        assert_eq!(seen, [Seen::Success, Seen::Code(529), Seen::Cancelled]);
+        assert_eq!(seen, [Seen::Success, Seen::Code(529), Seen::Cancelled, Seen::Broken]);
+        let many = parse(r#"{"results":{"session":{"200":9223372036854775808,"x":18446744073709551615}}}"#).unwrap();
+        assert!(many.counts["success"] == u64::MAX && many.has_counts() && many.unequal([0; 6]).len() == 1);
         assert_eq!(ledger.records[0].usage.completion, Some(3));
         assert!(parse("{}").unwrap_err().contains("neither"));
         assert!(parse("[").is_err());

@@ -30,6 +30,8 @@ pub enum Seen {
     ClientTimeout,
     /// The answer broke before its first token.
     Invalid,
+    /// Its stream broke after HTTP 200, and the client saw it.
+    Broken,
     /// Nobody listened.
     Refused,
     /// Another error, by its type.
@@ -141,7 +143,7 @@ impl Seen {
             Self::Code(504) => Some(Outcome::TimedOut),
             Self::Code(400..=498 | 503 | 529) => Some(Outcome::Rejected),
             Self::Code(500..) => Some(Outcome::Failed),
-            Self::Code(_) | Self::Invalid | Self::Refused | Self::Other(_) => None,
+            Self::Code(_) | Self::Invalid | Self::Broken | Self::Refused | Self::Other(_) => None,
         }
     }
 
@@ -156,7 +158,9 @@ impl Seen {
             Self::Cancelled => "cancelled".into(),
             Self::ClientTimeout => "client time-out".into(),
             Self::Invalid => "broken before the first token".into(),
+            Self::Broken => "a broken stream".into(),
             Self::Refused => "connection refused".into(),
+            Self::Other(kind) if kind.is_empty() => "an error without a name".into(),
             Self::Other(kind) => kind.to_string(),
         }
     }
@@ -186,7 +190,7 @@ pub fn judge(record: &LoadRecord, request: Option<&Facts>) -> Verdict {
         (Seen::Cancelled | Seen::Code(499), Cancelled) => Verdict::Agree,
         (Seen::Cancelled | Seen::Code(499), Success) => Verdict::Named(Class::Race),
         (Seen::ClientTimeout, Cancelled) => Verdict::Named(Class::ClientTimeout),
-        (Seen::Invalid, Rejected | Failed) => Verdict::Agree,
+        (Seen::Invalid, Rejected | Failed) | (Seen::Broken, Rejected | TimedOut | Failed) => Verdict::Agree,
         (seen @ Seen::Code(_), root) if seen.outcome() == Some(root) => Verdict::Agree,
         _ => Verdict::Disagree,
     }

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::checks::load::ledger::Ledger;
-use crate::checks::load::{Comparison, LoadList, compare};
-use crate::checks::{ALL, Answer, Check, CheckId, Level};
+use crate::checks::load::{Disagreement, LoadList, compare};
+use crate::checks::{ALL, Answer, Answers, Check, CheckId, Level};
 use crate::lifecycle::request::RequestKey;
 use crate::query::Query;
 use crate::report::InputSection;
@@ -244,6 +244,16 @@ impl Rules {
         (self.only.is_empty() || named(&self.only, check.id)) && !named(&self.skip, check.id)
     }
 
+    /// Whether the check of this id is asked for.
+    fn asks(&self, id: &str) -> bool {
+        CheckId::of(id).is_some_and(|id| self.wants(id.check()))
+    }
+
+    /// Whether the baseline accepts this sentence of a check.
+    fn accepts(&self, id: &str, message: &str) -> bool {
+        self.baseline.iter().any(|accepted| accepted.covers(id, message))
+    }
+
     /// Whether any check is asked for.
     pub fn want_any(&self) -> bool {
         CheckId::all().any(|id| self.wants(id.check()))
@@ -260,12 +270,14 @@ impl CheckReport {
     /// The report on a store whose checks have all been asked ([`Store::check_all`]), filled from this input.
     pub fn of(store: &Store, input: &InputSection, rules: &Rules) -> Self {
         let scope = rules.scope(store);
-        let comparison = rules.load.as_ref().map(|list| compare(list, store.requests()));
+        let mut comparison = rules.load.as_ref().map(|list| compare(list, store.requests()));
         let mut checks = check_rows(store, scope.as_ref(), rules);
-        if let Some(comparison) = &comparison {
-            load::count(&mut checks, comparison);
+        if let Some(comparison) = &mut comparison {
+            load::count(&mut checks, comparison, rules);
+            comparison.disagreements.retain(|one| rules.asks(one.check) && !is_accepted(store, rules, one));
         }
-        let ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, store.standing().by_outcome));
+        let roots = store.standing().by_outcome;
+        let ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, roots, rules));
         let expectations: Vec<ExpectationRow> =
             rules.expectations.iter().map(|expectation| expect(store, scope.as_ref(), expectation)).collect();
         let compares = rules.load.is_some() || rules.ledger.is_some();
@@ -274,7 +286,7 @@ impl CheckReport {
             && !(compares && gone(store) > 0)
             && expectations.iter().all(|row| row.met)
             && checks.iter().all(|check| check.failing == 0)
-            && comparison.as_ref().is_none_or(Comparison::agrees)
+            && comparison.as_ref().is_none_or(|comparison| comparison.disagreements.is_empty())
             && ledger.as_ref().is_none_or(|ledger| ledger.unequal.is_empty());
         let requests = scope.as_ref().map_or(store.len() as u64 + gone(store), |keys| keys.len() as u64);
         let load = comparison.as_ref().map(LoadRows::of);
@@ -299,7 +311,7 @@ fn check_rows(store: &Store, scope: Option<&BTreeSet<RequestKey>>, rules: &Rules
         let Some(row) = place[usize::from(finding.check.0)].map(|at| &mut rows[at]) else { continue };
         let violated = store.answers(key).is_none_or(|answers| answers.of(finding.check) == Answer::Violated)
             && finding.level > Level::Note;
-        let accepted = rules.baseline.iter().any(|accepted| accepted.covers(row.id, &finding.message));
+        let accepted = rules.accepts(row.id, &finding.message);
         if violated {
             told[usize::from(finding.check.0)].insert(key);
             row.failing += u64::from(!accepted && fails(finding.level));
@@ -325,6 +337,14 @@ fn check_rows(store: &Store, scope: Option<&BTreeSet<RequestKey>>, rules: &Rules
     rows
 }
 
+/// Whether the baseline accepts a disagreement with the load generator, in its own words or in those of the request's check.
+fn is_accepted(store: &Store, rules: &Rules, one: &Disagreement) -> bool {
+    let answers = one.request.and_then(|key| store.answers(key));
+    let mut findings = answers.into_iter().flat_map(Answers::findings);
+    rules.accepts(one.check, &one.message)
+        || findings.any(|found| found.check.check().id == one.check && rules.accepts(one.check, &found.message))
+}
+
 /// What came and could not be asked.
 fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<RequestKey>>) -> Vec<String> {
     let mut out = input.problems.clone();
@@ -335,8 +355,9 @@ fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<Reque
     let gone = gone(store);
     if gone > 0 {
         out.push(format!(
-            "{gone} requests were let go for room before the end (--max-memory): filters, expectations and comparisons do \
-             not see them, and what came of them later was asked for itself"
+            "{gone} requests were let go for room before the end (--max-memory): whether anything of theirs is missing was \
+             not waited for and is unknown, filters, expectations and comparisons do not see them, and what came of them \
+             later was asked for itself"
         ));
     }
     out

@@ -405,3 +405,21 @@ fn spans_whose_record_was_let_go_before_they_came_are_a_part() {
     let late: Vec<_> = all(&store).iter().map(|(_, facts)| facts.marks.has(Marks::LATE_PART)).collect();
     assert_eq!(late, [true, false]);
 }
+
+#[test]
+fn an_unlikely_end_makes_no_part_of_what_comes_later() {
+    let mut store = store();
+    let mut odd = base_request(1, "r1");
+    odd[1].end_ms = 4 * 365 * 86_400_000;
+    let now_ns = (EPOCH_MS + 5 * 365 * 86_400_000) * 1_000_000;
+    send(&mut store, &odd, now_ns);
+    store.finish(now_ns);
+    let key = all(&store)[0].0;
+    store.evict_request(key);
+    store.gone.forget();
+    let mut whole = base_request(2, "r2");
+    whole.iter_mut().for_each(|span| (span.start_ms, span.end_ms) = (span.start_ms + 1_000, span.end_ms + 1_000));
+    send(&mut store, &whole, now_ns);
+    store.finish(now_ns);
+    assert!(!all(&store)[0].1.marks.has(Marks::LATE_PART));
+}
