@@ -241,7 +241,7 @@ pub fn idle(form: Form) -> String {
     let mut terminal = Terminal::start(&ANY, &[]);
     let (_, http) = terminal.addresses();
     post_json(http, &named(1, "one"));
-    terminal.wait_for("1 requests");
+    terminal.wait_for("1 request ");
     let pid = terminal.child.process_id().unwrap();
     std::thread::sleep(Duration::from_secs(settle));
     let (bytes, before) = (terminal.raw.lock().unwrap().len(), cpu(pid));

@@ -143,10 +143,7 @@ impl<'a> App<'a> {
     fn on_stroke(&mut self, stroke: Stroke) {
         match self.action(stroke) {
             Some(action) if stroke.repeated && !action.repeats() => {}
-            Some(action) => {
-                self.message.acted();
-                self.act(action);
-            }
+            Some(action) => self.act(action),
             None => {
                 if let Some(c) = stroke.key.typed() {
                     self.on_typed(c.encode_utf8(&mut [0; 4]));
@@ -186,6 +183,10 @@ impl<'a> App<'a> {
     }
 
     fn act(&mut self, action: Action) {
+        // The same screen again is no other one.
+        if !matches!(action, Action::Redraw | Action::Suspend) {
+            self.message.acted();
+        }
         match action {
             Action::Quit => self.requests.push(Request::End(ExitReason::Quit)),
             Action::Suspend => self.requests.push(Request::Suspend),

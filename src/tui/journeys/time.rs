@@ -95,6 +95,7 @@ fn an_answer_goes_with_the_next_action_and_news_stay() {
     for next in ["j", ")", "p", "Enter", "Tab", "F1"] {
         let old = journey.keys("{ {");
         assert!(old.contains("nothing older is kept"), "{old}");
+        assert!(journey.keys("C-l").contains("nothing older is kept"));
         let moved = journey.keys(next);
         assert!(!moved.contains("nothing older is kept"), "{next}: {moved}");
         journey = Journey::new(&desk, (140, 40));
