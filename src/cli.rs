@@ -304,8 +304,11 @@ pub const ALL_FAULTS: &str = "all";
 
 /// The command line, as parsing, completions and the manual know it.
 pub fn command() -> clap::Command {
+    let empty = |arg: &clap::Arg| arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+    // A script that has no settings file to name says so by an empty variable. An empty flag is a mistake.
+    let command = Cli::command().mut_arg("config", |arg| if empty(&arg) { arg.env(None) } else { arg });
     // The demo must not be in the way of one that listens already.
-    Cli::command().mut_subcommand("demo", |demo| {
+    command.mut_subcommand("demo", |demo| {
         demo.mut_arg("grpc", |grpc| grpc.default_value("0")).mut_arg("http", |http| http.default_value("0"))
     })
 }

@@ -137,7 +137,7 @@ fn what_libraries_log_is_painted_over_nothing() {
     common::shout(http, b"GET / HTTP/9.9\r\n\r\n");
     common::shout(grpc, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\xff\x04\x00\x00\x00\x00\x00junk");
     common::shout(grpc, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    terminal.wait_for("1 requests");
+    terminal.wait_for("1 request ");
     terminal.type_keys("p");
     let before = terminal.settle();
     terminal.type_keys("\u{c}");
@@ -156,7 +156,7 @@ fn what_libraries_log_is_painted_over_nothing() {
 fn every_size_is_survived_on_every_screen() {
     let (mut terminal, http) = open();
     post_json(http, &request(1, "one", "推理服务"));
-    terminal.wait_for("1 requests");
+    terminal.wait_for("1 request ");
     for keys in ["", "\r", "v", "\u{1b}", "\u{1b}", "?", "\u{1b}", "/out", "\u{1b}", "1z", "\u{1b}", "w", "\u{1b}", "c"]
     {
         terminal.type_keys(keys);
@@ -237,7 +237,7 @@ fn an_id_is_copied_by_the_terminal_in_and_out_of_tmux() {
         let mut terminal = Terminal::start(&ANY, env);
         let (_, http) = terminal.addresses();
         post_json(http, &request(2, "one", "x"));
-        terminal.wait_for("1 requests");
+        terminal.wait_for("1 request ");
         terminal.type_keys("y");
         terminal.wait_for_bytes(wanted);
         let text = terminal.wait_for("OSC 52");
@@ -326,7 +326,7 @@ fn spans_without_their_parents_are_shown_and_find_them() {
         }]}]}]})
     };
     post_json(http, &span(3, 2, "leaf-span"));
-    terminal.wait_for("1 requests");
+    terminal.wait_for("1 request ");
     terminal.type_keys("\r");
     let text = terminal.wait_for("waiting for parent 0000000000000002");
     assert!(text.contains("leaf-span"), "{text}");
@@ -414,7 +414,7 @@ fn clocks_that_disagree_are_shown_and_named() {
     post_json(http, &span(1, "", "http-request", "dynamo-frontend", 0, 1_000));
     post_json(http, &span(2, "0000000000000001", "early-child", "dynamo-worker", -3_000, -2_200));
     post_json(http, &span(3, "0000000000000001", "late-child", "dynamo-worker", 900, 1_800));
-    terminal.wait_for("1 requests");
+    terminal.wait_for("1 request ");
     terminal.type_keys("\r");
     let text = terminal.wait("the three", |text| text.contains("early-child") && text.contains("late-child"));
     let row = |name: &str| text.lines().find(|line| line.contains(name) && line.contains('┝')).unwrap().to_owned();

@@ -20,6 +20,24 @@ fn told(words: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
+/// As scripts leave it that have nothing to name. A flag without a file is a slip.
+#[test]
+fn an_empty_variable_names_no_settings_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str], config: Option<&str>| {
+        let mut command = common::binary();
+        command.args(words).env_remove("REQTOP_CONFIG").env("XDG_CONFIG_HOME", folder.path());
+        let output = command.envs(config.map(|path| ("REQTOP_CONFIG", path))).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    for words in [&["config"][..], &["checks"], &["report", FIXTURE]] {
+        let unset = run(words, None);
+        assert_eq!(unset.0, Some(0), "{words:?}: {unset:?}");
+        assert_eq!(run(words, Some("")), unset, "{words:?}");
+    }
+    assert_eq!(run(&["config", "--config="], Some("")).0, Some(2));
+}
+
 /// Half a help text is no help: a script that keeps it must know.
 #[test]
 fn what_cannot_be_printed_is_an_error_of_every_command() {

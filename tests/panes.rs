@@ -189,8 +189,8 @@ fn same_as_report(store: &Store, filter: &str, window_ns: Option<u64>) {
     for session in report.sessions.sessions.iter().take(50) {
         check(&session.session, count(&sessions, &format!("session:{}", session.session)), session.turns);
     }
-    let total =
-        format!("{} sessions · {} turns", format::count(report.sessions.total), format::count(report.sessions.turns));
+    let of = format::counted(report.sessions.total, "session", "sessions");
+    let total = format!("{of} · {}", format::counted(report.sessions.turns, "turn", "turns"));
     assert!(sessions.summary.starts_with(&total), "{} is not {total}", sessions.summary);
 }
 

@@ -15,15 +15,18 @@ const NAMES: u32 = 1000;
 pub fn save(folder: &Path, stem: &str, bytes: &[u8]) -> String {
     match write_new(folder, stem, bytes) {
         Ok(path) => format!("{} written to {}", format::bytes(bytes.len() as u64), path.display()),
-        Err(error) => format!("nothing was exported to {}: {error}", named(folder).display()),
+        Err(error) => match named(folder) {
+            Some(folder) => format!("nothing was exported to {}: {error}", folder.display()),
+            None => format!("nothing was exported: the folder this was started in is gone or out of reach ({error})"),
+        },
     }
 }
 
-/// The folder as it can be told.
-fn named(folder: &Path) -> Cow<'_, Path> {
+/// The folder as it can be told; none when the current one is gone.
+fn named(folder: &Path) -> Option<Cow<'_, Path>> {
     match folder.as_os_str().is_empty() {
-        true => std::env::current_dir().map_or(Cow::Borrowed(Path::new(".")), Cow::Owned),
-        false => Cow::Borrowed(folder),
+        true => std::env::current_dir().ok().map(Cow::Owned),
+        false => Some(Cow::Borrowed(folder)),
     }
 }
 
@@ -60,7 +63,7 @@ mod tests {
         assert!(!folder.path().join("elsewhere").exists());
         let error = save(&folder.path().join("no"), "x", b"");
         assert!(error.starts_with("nothing was exported to /") && error.contains("/no: No such file"), "{error}");
-        assert_eq!(*named(Path::new("")), std::env::current_dir().unwrap());
+        assert_eq!(named(Path::new("")).unwrap(), std::env::current_dir().unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside");
     }
 }

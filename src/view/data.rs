@@ -24,7 +24,8 @@ pub trait Data {
     fn counts(&self) -> &Counts;
     /// Bytes held, and the most that may be.
     fn memory(&self) -> (usize, usize);
-    /// How many requests were let go since what is shown stood still, so that it may have lost as many; 0 while it is live.
+    /// How many requests were let go since what is shown stood still, so that it may have lost as many (they may be some that
+    /// came since); 0 while it is live.
     fn gone(&self) -> u64 {
         0
     }
@@ -215,8 +216,10 @@ pub struct FrozenData<'a> {
 }
 
 impl FrozenData<'_> {
-    /// Facts that are not those of now.
+    /// Facts that are not those of now. Of a request that was let go since there are none, whatever was known of it: what
+    /// is listed can be opened, copied and exported.
     fn other(&self, key: RequestKey) -> Option<&Facts> {
+        self.now.resolve(key)?;
         self.frozen.shown.get(&key).or_else(|| self.frozen.past.changed(key))
     }
 

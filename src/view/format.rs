@@ -13,6 +13,16 @@ pub fn count(number: u64) -> String {
     out
 }
 
+/// A noun as it stands after a number: `request` after 1, `requests` after any other.
+pub fn noun<'a>(number: u64, one: &'a str, many: &'a str) -> &'a str {
+    if number == 1 { one } else { many }
+}
+
+/// `1 request`, `1,204 requests`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), noun(number, one, many))
+}
+
 /// A count in at most five columns: `1,204`, `14.2k`, `3.1M`.
 pub fn short_count(number: u64) -> String {
     scaled(number as f64, 10_000.0, 1000.0, &["", "k", "M", "G", "T", "P", "E"], "").unwrap_or_else(|| count(number))

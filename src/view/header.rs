@@ -214,7 +214,8 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
     let long = vec![Piece::new(plot, Tone::Accent), Piece::plain(format!(" {rate}")), Piece::dim(" spans/s")];
     add(4, long, vec![Piece::plain(&rate), Piece::dim("/s")], false);
     let (total, live) = (format::count(standing.total), format::count(standing.in_flight));
-    let long = vec![Piece::plain(&total), Piece::dim(" requests · "), Piece::plain(&live), Piece::dim(" in flight")];
+    let requests = format!(" {} · ", format::noun(standing.total, "request", "requests"));
+    let long = vec![Piece::plain(&total), Piece::dim(requests), Piece::plain(&live), Piece::dim(" in flight")];
     let short = vec![Piece::plain(&total), Piece::dim(" req "), Piece::plain(&live), Piece::dim(" live")];
     add(1, long, short, false);
     let (held_text, limit_text) = (format::bytes(held as u64), format::bytes(limit as u64));
@@ -233,8 +234,9 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
         add(7, vec![Piece::dim(account.to_string())], Vec::new(), false);
     }
     if !vitals.notices.is_empty() {
-        let count = format::count(vitals.notices.len() as u64);
-        let long = vec![Piece::new(format!("! {count}"), Tone::Warn), Piece::dim(" notices")];
+        let number = vitals.notices.len() as u64;
+        let (count, notices) = (format::count(number), format::noun(number, " notice", " notices"));
+        let long = vec![Piece::new(format!("! {count}"), Tone::Warn), Piece::dim(notices)];
         add(3, long, vec![Piece::new(format!("!{count}"), Tone::Warn)], false);
     }
     let (long, short) = pace.words(window);

@@ -78,7 +78,7 @@ pub fn stopped(form: Form) -> String {
             std::thread::sleep(Duration::from_millis(100));
             terminal.type_keys("\n");
             assert_eq!(post.join().unwrap(), 200);
-            terminal.wait_for(&format!("{again} requests"));
+            terminal.wait_for(&format!("{again} request"));
             let text = terminal.settle();
             let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
             assert_eq!((text.lines().count(), widest), (usize::from(rows), usize::from(cols)), "{text}");
@@ -241,7 +241,7 @@ pub fn idle(form: Form) -> String {
     let mut terminal = Terminal::start(&ANY, &[]);
     let (_, http) = terminal.addresses();
     post_json(http, &named(1, "one"));
-    terminal.wait_for("1 requests");
+    terminal.wait_for("1 request ");
     let pid = terminal.child.process_id().unwrap();
     std::thread::sleep(Duration::from_secs(settle));
     let (bytes, before) = (terminal.raw.lock().unwrap().len(), cpu(pid));

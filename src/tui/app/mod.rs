@@ -5,16 +5,17 @@
 //! is drawn while nothing changes. The loop knows neither terminal nor clock: tests type keys without a terminal.
 
 mod contract;
+mod message;
 mod run;
 mod waiting;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use self::message::Message;
 use super::action::{Action, Place};
 use super::keys::{self, Stroke};
 use super::layers::live::Live;
@@ -38,9 +39,6 @@ use crate::view::pace::Pace;
 pub use contract::{Event, ExitReason, Host, Hub, Look, Setup};
 pub use run::MAX_FPS;
 
-/// How long a message stays, whatever the pace of the data's clock.
-const MESSAGE: Duration = Duration::from_secs(4);
-
 /// What the loop is asked to do with its host.
 enum Request {
     End(ExitReason),
@@ -50,7 +48,7 @@ enum Request {
     Act(Action),
     Copy(&'static str, String),
     Mouse(bool),
-    Save(String, Vec<u8>, &'static str),
+    Save(String, Vec<u8>, String),
 }
 
 /// The program's state on screen.
@@ -61,7 +59,7 @@ pub struct App<'a> {
     env: Env,
     frozen: Option<Frozen>,
     meter: Meter,
-    message: Option<(String, Instant)>,
+    message: Message,
     /// The notice told last.
     noticed: Option<String>,
     /// Whether layers have acted since they were last brought up to date.
@@ -76,7 +74,10 @@ impl<'a> App<'a> {
     pub fn new(hub: &'a dyn Hub, setup: impl Into<Setup>, clock: &'a dyn Fn() -> u64) -> Self {
         let Setup { keys, mouse, filter, window, themes, theme: Entry { name, theme, warnings, .. }, trace_url } =
             setup.into();
-        let odd = warnings.first().map(|first| (format!("theme {name}: {first}"), Instant::now() + MESSAGE));
+        let mut message = Message::default();
+        if let Some(first) = warnings.first() {
+            message.news(format!("theme {name}: {first}"));
+        }
         Self {
             hub,
             clock,
@@ -84,7 +85,7 @@ impl<'a> App<'a> {
             env: Env { filter, window, mouse, trace_url, ..Env::new(keys, themes, Chosen { name, theme }) },
             frozen: None,
             meter: Meter::default(),
-            message: odd,
+            message,
             noticed: None,
             stale: true,
             area: Rect::default(),
@@ -159,20 +160,21 @@ impl<'a> App<'a> {
         let layers = self.layers.len();
         let last = Rect { y: self.area.bottom().saturating_sub(1), height: 1, ..self.area };
         let is_footer = self.area.height > 2 && self.place() != Place::FilterLine && last.contains(pointer.at);
-        match footer::action_at(last, self.place(), self.said(), &self.env.keys, pointer.at.x) {
+        match footer::action_at(last, self.place(), self.message.text(), &self.env.keys, pointer.at.x) {
             Some(action) if is_footer && pointer.is_press() => self.act(action),
             _ if is_footer && pointer.is_press() => {}
-            _ => self.with_top(1, |layer, scene| layer.point(pointer, scene)),
+            _ => {
+                // A drag goes on with what its press began. What a press on the message uncovered could be pressed by the next.
+                if pointer.is_press() || pointer.wheel().is_some() {
+                    self.message.acted();
+                }
+                self.with_top(1, |layer, scene| layer.point(pointer, scene));
+            }
         }
         // A press that closed a layer or opened one is not the first of two on what is there now.
         if self.layers.len() != layers {
             self.hand.forget();
         }
-    }
-
-    /// The message in the last line.
-    fn said(&self) -> Option<&str> {
-        self.message.as_ref().map(|(text, _)| text.as_str())
     }
 
     /// Where keys go.
@@ -181,6 +183,10 @@ impl<'a> App<'a> {
     }
 
     fn act(&mut self, action: Action) {
+        // The same screen again is no other one.
+        if !matches!(action, Action::Redraw | Action::Suspend) {
+            self.message.acted();
+        }
         match action {
             Action::Quit => self.requests.push(Request::End(ExitReason::Quit)),
             Action::Suspend => self.requests.push(Request::Suspend),
@@ -202,6 +208,7 @@ impl<'a> App<'a> {
     }
 
     fn on_typed(&mut self, text: &str) {
+        self.message.acted();
         self.with_top(1, |layer, scene| layer.typed(text, scene));
     }
 
@@ -294,16 +301,14 @@ impl<'a> App<'a> {
     }
 
     fn say(&mut self, text: String) {
-        self.message = Some((text, Instant::now() + MESSAGE));
+        self.message.answer(text);
     }
 
     /// Brings everything up to date for a screen of this size.
     fn refresh(&mut self, area: Rect) {
         self.area = area;
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        if self.message.as_ref().is_some_and(|(_, until)| Instant::now() >= *until) {
-            self.message = None;
-        }
+        self.message.lapse();
         let (window_ns, past) = (self.env.window.length_ns(), self.past());
         hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
             self.meter.sample(live.counts().spans_received, now_ns);
@@ -319,7 +324,7 @@ impl<'a> App<'a> {
                 && self.noticed.as_ref() != Some(newest)
             {
                 self.noticed = Some(newest.clone());
-                self.say(newest.clone());
+                self.message.news(newest.clone());
             }
             self.env.now_ns = self.frozen.as_ref().map_or(now_ns, Frozen::at_ns);
             let mut layers = std::mem::take(&mut self.layers);
@@ -346,7 +351,7 @@ impl<'a> App<'a> {
         if area.height > 2 && place != Place::FilterLine {
             let last = Rect { y: area.bottom() - 1, height: 1, ..area };
             super::layers::clear(buf, last);
-            footer::draw(buf, last, place, self.said(), &self.env.keys, theme);
+            footer::draw(buf, last, place, self.message.text(), &self.env.keys, theme);
         }
         theme.fill(buf);
         if theme.signs() == Signs::Ascii {

@@ -82,7 +82,7 @@ impl App<'_> {
         }
         let left_out = std::mem::take(&mut waiting.left_out);
         if left_out > 0 {
-            self.say(format!("too many keys at once: {left_out} were left out"));
+            self.message.news(format!("too many keys at once: {left_out} were left out"));
         }
     }
 
@@ -95,6 +95,7 @@ impl App<'_> {
                     next.key == first.key
                 });
                 waiting.left_out += times.saturating_sub(MOVES);
+                self.message.acted();
                 self.with_top(times.min(MOVES), |layer, scene| layer.on(action, scene));
             }
             None if first.key.typed().is_some() => {

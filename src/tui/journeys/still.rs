@@ -2,18 +2,29 @@
 
 use super::*;
 
-/// The store is full while the screen stands still: what comes in drives out what is shown, the oldest first.
+fn ended(id: String) -> Facts {
+    Facts { request_id: id.into(), start_ns: NOW, end_ns: Some(NOW), state: State::Ended, ..Facts::default() }
+}
+
+fn in_flight(id: String) -> Facts {
+    Facts { end_ns: None, state: State::InFlight, ..ended(id) }
+}
+
+/// The store is full while the screen stands still: what comes in drives out what is shown, the oldest first, whether it had
+/// ended or not.
 #[test]
 fn what_stands_still_and_loses_requests_is_walked_over_what_is_left() {
+    let kinds: [fn(usize) -> Facts; 3] = [
+        |n| ended(format!("old-{n:02}")),
+        |n| in_flight(format!("old-{n:02}")),
+        |n| if n % 2 == 0 { ended(format!("old-{n:02}")) } else { in_flight(format!("old-{n:02}")) },
+    ];
+    kinds.into_iter().for_each(walks_what_is_left);
+}
+
+fn walks_what_is_left(facts: fn(usize) -> Facts) {
     let mut data = Fixture::default();
-    let ended = |id: String| Facts {
-        request_id: id.into(),
-        start_ns: NOW,
-        end_ns: Some(NOW),
-        state: State::Ended,
-        ..Facts::default()
-    };
-    let keys: Vec<RequestKey> = (0..60).map(|n| data.add(ended(format!("old-{n:02}")))).collect();
+    let keys: Vec<RequestKey> = (0..60).map(|n| data.add(facts(n))).collect();
     let desk = desk(data);
     let mut journey = Journey::new(&desk, (140, 20));
     journey.keys("p j");
@@ -73,6 +84,31 @@ fn what_stands_still_and_loses_requests_is_walked_over_what_is_left() {
     assert!(nothing.contains("all that stood here was let go since; p shows what there is"), "{nothing}");
 }
 
+/// What was on screen at the pause, or in flight, is known by heart; but it cannot be opened any more.
+#[test]
+fn what_was_in_flight_at_the_pause_and_went_leaves_the_list() {
+    let mut data = Fixture::default();
+    let mut keys: Vec<RequestKey> = (0..30).map(|n| data.add(in_flight(format!("old-{n:02}")))).collect();
+    let desk = desk(data);
+    let mut journey = Journey::new(&desk, (140, 20));
+    journey.keys("p");
+    let row = journey.row();
+    let last = keys.pop().unwrap();
+    // It goes on and ends, and is shown as it was.
+    *desk.data.borrow_mut().facts_mut(last) = ended("old-29".into());
+    keys.into_iter().for_each(|key| desk.data.borrow_mut().remove(key));
+    let screen = journey.keys("g");
+    assert!(screen.contains("1 of 30 · some let go since"), "{screen}");
+    assert_eq!(screen.lines().filter(|line| line.contains("old-")).count(), 1, "{screen}");
+    assert_eq!(journey.row(), row);
+    assert!(!journey.keys("Enter").contains("no longer held"));
+    journey.keys("Esc");
+    desk.data.borrow_mut().remove(last);
+    let nothing = journey.screen();
+    assert!(nothing.contains("all that stood here was let go since"), "{nothing}");
+    assert!(!nothing.contains("old-"), "{nothing}");
+}
+
 /// In whatever order and through whatever filter, a key leads to a row as long as there is one, and the numbers say how
 /// many there are.
 #[test]
@@ -110,6 +146,11 @@ fn in_a_full_store_every_move_leads_to_a_row_that_is_left() {
             let left = if screen.contains(" let go since") { number("Requests", " of ") } else { 1 };
             let rows = screen.lines().filter(|line| line.starts_with("│▸")).count();
             assert_eq!(rows as u64, left.min(1), "{name}: {screen}");
+            if rows > 0 {
+                let opened = press("Enter");
+                assert!(!opened.contains("no longer held"), "{name}: {opened}");
+                press("Esc");
+            }
         }
         press("p Esc S S");
     }

@@ -47,13 +47,63 @@ fn what_is_shown_is_exported_to_a_file_that_is_told() {
     let told = journey.keys("Enter e");
     assert!(told.contains("saved reqtop-"), "{told}");
     let names: Vec<&str> = journey.hands.saved.iter().map(|(stem, _)| stem.as_str()).collect();
-    assert!(names[0].ends_with("-requests") && !names[1].ends_with("-requests"), "{names:?}");
+    assert!(names[0] == "reqtop-1-request" && !names[1].contains("-request"), "{names:?}");
     for (_, text) in &journey.hands.saved {
         for line in text.lines() {
             let json: serde_json::Value = serde_json::from_str(line).unwrap();
             assert!(json["resourceSpans"].is_array() || json["resourceLogs"].is_array());
         }
     }
+}
+
+/// The name and what is said count what is written, not what is listed.
+#[test]
+fn an_export_of_the_list_counts_what_it_holds() {
+    let mut data = Fixture::default();
+    let facts = |n: u64| Facts { start_ns: NOW - n * MS, end_ns: Some(NOW), state: State::Ended, ..Facts::default() };
+    for n in 0..3 {
+        data.add(facts(n));
+    }
+    let first = data.add(facts(3));
+    data.span(first, def(1, 0, "http.request", 0.0, 5.0));
+    let desk = desk(data);
+    let mut journey = Journey::new(&desk, (140, 24));
+    let told = journey.keys("e");
+    assert!(told.contains("saved reqtop-1-request; 3 requests without spans or records left out"), "{told}");
+    for n in 0..600 {
+        let key = desk.data.borrow_mut().add(facts(n));
+        desk.data.borrow_mut().span(key, def(1, 0, "http.request", 0.0, 5.0));
+    }
+    journey.screen();
+    let told = journey.keys("e");
+    assert!(told.contains("saved reqtop-500-requests; only the first 500 of the list: `reqtop export"), "{told}");
+    // Full, it lets go of what stands still.
+    journey.keys("p");
+    let keys: Vec<RequestKey> = desk.data.borrow().newest().map(|(key, _)| key).collect();
+    keys[7..].iter().for_each(|key| desk.data.borrow_mut().remove(*key));
+    let told = journey.keys("e");
+    assert!(told.contains("saved reqtop-7-requests") && !told.contains("of the list"), "{told}");
+    let lines: Vec<usize> = journey.hands.saved.iter().map(|(_, text)| text.lines().count()).collect();
+    assert_eq!(lines, [1, 500, 7]);
+}
+
+/// It would speak of a screen that is no longer there. What came by itself is news whatever is done.
+#[test]
+fn an_answer_goes_with_the_next_action_and_news_stay() {
+    let desk = desk(cluster());
+    let mut journey = Journey::new(&desk, (140, 40));
+    for next in ["j", ")", "p", "Enter", "Tab", "F1"] {
+        let old = journey.keys("{ {");
+        assert!(old.contains("nothing older is kept"), "{old}");
+        assert!(journey.keys("C-l").contains("nothing older is kept"));
+        let moved = journey.keys(next);
+        assert!(!moved.contains("nothing older is kept"), "{next}: {moved}");
+        journey = Journey::new(&desk, (140, 40));
+    }
+    desk.vitals.borrow_mut().notices.push("x.jsonl: cannot be opened".into());
+    journey.screen();
+    let told = journey.keys("j Enter");
+    assert!(told.contains("x.jsonl: cannot be opened"), "{told}");
 }
 
 /// A file is as old as it is: a window over it ends with what it holds, as that of a report does.

@@ -3,6 +3,7 @@
 //! The list follows its first row, or holds the chosen request where it stands while others come and go above it: what is
 //! chosen is a request, never a row.
 
+mod export;
 mod words;
 
 use std::time::Duration;
@@ -27,7 +28,6 @@ use crate::tui::theme::Theme;
 use crate::view::checks::flag;
 use crate::view::index::{Index, Sort};
 use crate::view::list;
-use crate::view::otlp_json::whole_request;
 use crate::view::outcomes::Count;
 use crate::view::panes::PaneId;
 use crate::view::request::detail::Whole;
@@ -61,8 +61,6 @@ pub struct Live {
     stays_right: Option<Duration>,
 }
 
-/// How many requests of the list are exported at most.
-const EXPORTED: usize = 500;
 /// When a filtered or sorted list that was left behind is looked at again.
 const CATCH_UP: Duration = Duration::from_millis(250);
 /// When a new filter is asked of further requests: with the next frame.
@@ -201,24 +199,6 @@ impl Live {
         }
     }
 
-    /// The requests of the list, as far as a file that is made between two frames may hold them.
-    fn export(&self, scene: &Scene<'_>) -> Vec<Command> {
-        let mut bytes = Vec::new();
-        let keys = self.index.keys(scene.data, 0, EXPORTED);
-        for request in keys.iter().filter_map(|key| scene.data.request(*key)) {
-            // Memory takes what it is given.
-            let _ = whole_request(&mut bytes, &request);
-        }
-        if bytes.is_empty() {
-            return vec![Command::Say("nothing here has spans or records to export".into())];
-        }
-        let note = match self.index.len() > keys.len() {
-            true => "; the first of the list only: `reqtop export --filter` writes them all",
-            false => "",
-        };
-        vec![Command::Save { stem: format!("reqtop-{}-requests", keys.len()), bytes, note }]
-    }
-
     /// What the list does.
     fn in_list(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
         match action {
@@ -236,7 +216,9 @@ impl Live {
                 self.go(isize::MIN, scene);
                 self.holding = false;
             }
-            Action::Export => return self.export(scene),
+            Action::Export => {
+                return vec![export::export(self.index.keys(scene.data, 0, export::MOST + 1), scene)];
+            }
             Action::Copy => return self.copy(scene, false),
             Action::CopyTrace => return self.copy(scene, true),
             Action::Notices => {

@@ -134,7 +134,7 @@ pub enum Command {
         /// What it holds.
         bytes: Vec<u8>,
         /// What is to be said beside its name.
-        note: &'static str,
+        note: String,
     },
     /// Tells something in the last line.
     Say(String),

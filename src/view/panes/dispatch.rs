@@ -18,9 +18,9 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     let known = Known::of("dispatch.origin", (spans, spans.count), (inferred, inferred.count), Origin::Inferred);
     let of = known.shown;
     let summary = format!(
-        "{} attempts · {} requests{}{}",
-        format::count(of.count),
-        format::count(rollup.requests.total),
+        "{} · {}{}{}",
+        format::counted(of.count, "attempt", "attempts"),
+        format::counted(rollup.requests.total, "request", "requests"),
         known.note,
         known.beside("inferred")
     );

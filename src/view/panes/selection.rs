@@ -27,7 +27,8 @@ pub(super) fn pane(data: &dyn Data, room: Room, cursor: Option<&str>) -> Pane {
         };
         return Pane::one("no decisions".into(), vec![Block::text(0, vec![Cell::label(text)])]);
     }
-    let summary = format!("{} decisions{}{}", format::count(of.count), known.note, known.beside("told by records"));
+    let decisions = format::counted(of.count, "decision", "decisions");
+    let summary = format!("{decisions}{}{}", known.note, known.beside("told by records"));
     let plot = Block::plot(0, PlotKind::Bars, "decisions", margins(of, &known), vec!["margin (cost)".into()]);
     if room.is_tight() {
         return Pane::one(summary, vec![plot, Block::text(0, best(of, &known, true))]);

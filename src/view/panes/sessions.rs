@@ -25,8 +25,8 @@ const NARROW: [usize; 4] = [7, 5, 4, 2];
 
 pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     let sessions = &seen.rollup.sessions;
-    let mut summary =
-        format!("{} sessions · {} turns", format::count(sessions.len() as u64), format::count(sessions.turns));
+    let of = format::counted(sessions.len() as u64, "session", "sessions");
+    let mut summary = format!("{of} · {}", format::counted(sessions.turns, "turn", "turns"));
     let Affinity { kept, broken } = sessions.affinity;
     if kept + broken > 0 {
         summary += &format!(" · affinity kept {}", format::percent(kept, kept + broken));

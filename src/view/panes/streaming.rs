@@ -17,7 +17,7 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
         Cell::label("open"),
         Cell::count(streams.open, Tone::Running).finding_any(streams.open, "state:in_flight streaming:true"),
     ];
-    let summary = format!("{} streams", format::count(streams.count));
+    let summary = format::counted(streams.count, "stream", "streams");
     if streams.count == 0 && streams.open == 0 && streams.ttft.count() + streams.ttft_records.count() == 0 {
         let text = if rollup.requests.total == 0 { "no requests" } else { "no streams" };
         return Pane::one(summary, vec![Block::text(0, vec![Cell::label(text)])]);

@@ -31,7 +31,7 @@ const NARROW: [usize; 8] = [3, 9, 12, 11, 8, 10, 4, 1];
 pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     let ranks = seen.rollup.ranks();
     let vanished = ranks.iter().filter(|rank| rank.vanished).count();
-    let mut summary = format!("{} workers and ranks", format::count(ranks.len() as u64));
+    let mut summary = format::counted(ranks.len() as u64, "worker or rank", "workers and ranks");
     if vanished > 0 {
         summary += &format!(" · {vanished} vanished");
     }

@@ -63,10 +63,8 @@ pub fn tree_summary(request: &RequestView<'_>) -> String {
         processes.iter().filter(|(_, epoch)| !epoch.is_empty()).map(|(service, _)| *service).collect();
     processes.retain(|(service, epoch)| !epoch.is_empty() || !named.contains(service));
     processes.dedup();
-    let plural = |count: usize, one: &str, many: &str| {
-        format!("{} {}", format::count(count as u64), if count == 1 { one } else { many })
-    };
-    format!("{} · {}", plural(request.spans.len(), "span", "spans"), plural(processes.len(), "process", "processes"))
+    let (spans, processes) = (request.spans.len() as u64, processes.len() as u64);
+    format!("{} · {}", format::counted(spans, "span", "spans"), format::counted(processes, "process", "processes"))
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub fn summary(sort: Sort, holding: bool, len: usize, scene: &Scene<'_>) -> Stri
     } else {
         format!("{} of {}", format::count(shown), format::count(total))
     };
-    // Those that were on screen, or in flight, are shown on by what was known of them: not as many are missing as went.
+    // Those that came since go too: not as many are missing as went.
     let gone = if shown < total && scene.data.gone() > 0 { " · some let go since" } else { "" };
     format!("{hold} · {order} · {count}{gone}")
 }

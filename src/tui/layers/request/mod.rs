@@ -268,7 +268,7 @@ impl Layer for RequestLayer {
                 return vec![Command::Save {
                     stem: format!("reqtop-{}", request_name(request.facts)),
                     bytes,
-                    note: "",
+                    note: String::new(),
                 }];
             }
             Action::Copy if request.facts.request_id.is_empty() => {
