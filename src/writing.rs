@@ -267,8 +267,9 @@ mod tests {
             return write_on(Path::new(&path));
         }
         let folder = tempfile::tempdir().unwrap();
-        let linux = cfg!(target_os = "linux").then_some(Signal::HUP);
-        for signal in [Signal::INT, Signal::TERM, Signal::QUIT].into_iter().chain(linux) {
+        // Run under nohup, this outlives a hangup, and so does what it starts.
+        let hangup = hangs_up().then_some(Signal::HUP);
+        for signal in [Signal::INT, Signal::TERM, Signal::QUIT].into_iter().chain(hangup) {
             let name = "writing::tests::a_process_that_is_asked_to_end_leaves_nothing";
             let mut command = std::process::Command::new(std::env::current_exe().unwrap());
             command.args([name, "--exact"]).env(HALF, folder.path().join("out")).stdout(Stdio::null());
