@@ -1026,3 +1026,25 @@ fn messages_made_to_cost_are_refused_or_cheap() {
     assert!(peak_memory(listening.child.id()) < 100 << 20);
     listening.end();
 }
+
+/// An export of logs that was sent twice came again; whether it is a file or the endpoint that got it, and wherever in the
+/// file it stands, its records were not written twice.
+#[test]
+fn an_export_of_logs_that_came_again_is_a_duplicate_in_a_file_too() {
+    let lines = common::inflated("fast-flush.logs.jsonl.gz");
+    let lines: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("twice.jsonl");
+    let check = |lines: &[&[u8]]| -> (u64, String) {
+        std::fs::write(&path, lines.join(&b'\n')).unwrap();
+        let output = common::binary().args(["check", "--json", "--only", "record.unique"]).arg(&path).output().unwrap();
+        let said: Json = serde_json::from_slice(&output.stdout).unwrap();
+        (said["checks"][0]["violated"].as_u64().unwrap(), said["requests"].to_string())
+    };
+    let once = check(&lines);
+    let next_to_each_other: Vec<&[u8]> = lines.iter().flat_map(|line| [*line, *line]).collect();
+    let one_after_the_other = [&lines[..], &lines[..]].concat();
+    assert!(once.0 == 0 && lines.len() > 10);
+    assert_eq!(check(&next_to_each_other), once);
+    assert_eq!(check(&one_after_the_other), once);
+}

@@ -51,6 +51,12 @@ pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
             lost.push(format!("{room} spans and records were let go or not taken for room: raise --max-memory"));
         }
         notes.extend(input.problems);
+        if counts.signs > 0 {
+            notes.push(format!(
+                "{} frontend logs on requests are not exported: requests that nothing else tells of are missing",
+                counts.signs
+            ));
+        }
         let status = if lost.is_empty() { 0 } else { 2 };
         notes.extend(lost.into_iter().map(|what| format!("not exported: {what}")));
         Ok(Ended { output: Output::Export(Box::new(store), filter), notes, status })

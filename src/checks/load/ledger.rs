@@ -112,7 +112,7 @@ impl Ledger {
 /// # Errors
 /// When it is no such object.
 pub fn parse(text: &str) -> Result<Ledger, String> {
-    let raw: Raw = serde_json::from_str(text)
+    let raw: Raw = serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
         .map_err(|error| format!("expected a ledger with \"requests\" or \"results\", {error}"))?;
     if raw.requests.is_empty() && raw.results.is_empty() {
         return Err("expected a ledger with \"requests\" or \"results\", found neither".into());
@@ -228,6 +228,7 @@ mod tests {
         let many = parse(r#"{"results":{"session":{"200":9223372036854775808,"x":18446744073709551615}}}"#).unwrap();
         assert!(many.counts["success"] == u64::MAX && many.has_counts() && many.unequal([0; 6]).len() == 1);
         assert_eq!(ledger.records[0].usage.completion, Some(3));
+        assert!(parse("\u{feff}{\"results\":{\"unary\":{\"200\":1}}}").is_ok());
         assert!(parse("{}").unwrap_err().contains("neither"));
         assert!(parse("[").is_err());
     }

@@ -45,7 +45,8 @@ impl Gathered {
     /// Whether it is to be handed on, when about `joined` bytes are to be joined.
     pub fn is_full(&self, joined: usize) -> bool {
         let bytes = self.traces.bytes.len() + self.logs.bytes.len() + self.metrics.bytes.len();
-        let apart = joined == 0 && bytes + self.records.len() > 0;
+        // What stands twice in one export was written twice, what comes in another one came again: logs are not joined.
+        let apart = (joined == 0 && bytes + self.records.len() > 0) || !self.logs.bytes.is_empty();
         bytes >= joined.max(1) || self.records.len() >= RECORDS || apart || !self.ready.is_empty()
     }
 
