@@ -1048,3 +1048,11 @@ fn an_export_of_logs_that_came_again_is_a_duplicate_in_a_file_too() {
     assert_eq!(check(&next_to_each_other), once);
     assert_eq!(check(&one_after_the_other), once);
 }
+
+/// Whoever reads that it listens may end it at once, and has its report.
+#[test]
+fn it_can_be_ended_as_soon_as_it_says_that_it_listens() {
+    for _ in 0..20 {
+        assert_eq!(Listening::report().json()["spans"]["total"], 0);
+    }
+}

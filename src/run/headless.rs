@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::FairMutex;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::onward::Onward;
 use super::{Ended, Output, clock, files, now, now_ns, runtime, say, stores};
@@ -189,6 +190,12 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         let alarm: Alarm = Arc::new(say);
         let (onward, taps) = Onward::start(&args.onward, &own, &alarm)?;
         let cautions = bound.cautions();
+        let runtime = runtime()?;
+        // Before anybody is told to send: whoever reads that may ask for the end at once.
+        let signals = {
+            let _within = runtime.enter();
+            Signals::heard()
+        };
         // On standard error and at once: whoever starts the sender waits for it.
         say(&format!("listening: grpc {}; http {}", addresses(bound.grpc()), addresses(bound.http())));
         cautions.iter().for_each(|caution| say(&format!("caution: {caution}")));
@@ -197,8 +204,8 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         let writer = pipeline::start_with(outlet, Arc::clone(&shared), clock(), taps, || {})
             .map_err(|error| format!("cannot start the store's thread: {error}"))?;
         let notices = Notices::default();
-        let until = listen_until(args.time, args.requests, Arc::clone(&shared));
-        runtime()?
+        let until = listen_until(args.time, args.requests, signals, Arc::clone(&shared));
+        runtime
             .block_on(bound.serve(intake, notices.clone(), until))
             .map_err(|error| format!("the endpoint ended: {error}"))?;
         writer.join().map_err(|_| "the store's thread ended early")?;
@@ -230,7 +237,12 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
 }
 
 /// Ends with the time, with the number of ended requests, or with a signal; whichever comes first.
-async fn listen_until(time: Option<Duration>, requests: Option<u64>, store: Arc<FairMutex<Store>>) {
+async fn listen_until(
+    time: Option<Duration>,
+    requests: Option<u64>,
+    mut signals: Signals,
+    store: Arc<FairMutex<Store>>,
+) {
     let time_over = async {
         match time {
             Some(time) => tokio::time::sleep(time).await,
@@ -254,18 +266,28 @@ async fn listen_until(time: Option<Duration>, requests: Option<u64>, store: Arc<
     tokio::select! {
         () = time_over => {}
         () = requests_ended => {}
-        () = signal() => {}
+        () = signals.any() => {}
     }
 }
 
-/// SIGINT, SIGTERM or SIGHUP: what was gathered is printed all the same.
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [Ok(mut int), Ok(mut term), Ok(mut hup)] = kinds.map(signal) else { return std::future::pending().await };
-    tokio::select! {
-        _ = int.recv() => {}
-        _ = term.recv() => {}
-        _ = hup.recv() => {}
+/// SIGINT, SIGTERM and SIGHUP: what was gathered is printed all the same.
+struct Signals(Option<[Signal; 3]>);
+
+impl Signals {
+    /// Hears them from now on; within a runtime.
+    fn heard() -> Self {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let [Ok(int), Ok(term), Ok(hup)] = kinds.map(signal) else { return Self(None) };
+        Self(Some([int, term, hup]))
+    }
+
+    /// Waits for one of them.
+    async fn any(&mut self) {
+        let Some([int, term, hup]) = &mut self.0 else { return std::future::pending().await };
+        tokio::select! {
+            _ = int.recv() => {}
+            _ = term.recv() => {}
+            _ = hup.recv() => {}
+        }
     }
 }
