@@ -36,9 +36,6 @@ impl Store {
     }
 
     fn settle_request(&mut self, key: RequestKey, now_ns: u64) {
-        let Some(request) = self.requests.get_mut(&key) else { return };
-        // Once known it stays: what went is remembered for a while only.
-        request.late = request.late || is_late_part(&self.gone, &self.traces, request);
         let Some(request) = self.requests.get(&key) else { return };
         let spans = self.spans_in(key, request);
         let marks = self.marks_of(request, spans);
@@ -58,7 +55,8 @@ impl Store {
         request.heard = Heard::of(&read, &request.records, Some(&told));
         drop(read);
         facts.spans = spans as u32;
-        if !request.counted && self.gone.may_have(facts.start_ns) {
+        // Once known it stays: what went is remembered for a while only.
+        if !request.late && is_late_part(&self.gone, &self.traces, request, &facts) {
             request.late = true;
             facts.marks.set(Marks::LATE_PART);
         }
@@ -146,11 +144,13 @@ impl Store {
     }
 }
 
-/// Whether a request is what came of one after it had been let go: by its traces, or by its id where no trace can tell.
-fn is_late_part(gone: &Gone, traces: &Traces, request: &Request) -> bool {
+/// Whether a request, of which these are the new facts, is what came of one after it had been let go: by its traces, by its
+/// id where no trace can tell, or by its time when it was not known before.
+fn is_late_part(gone: &Gone, traces: &Traces, request: &Request, facts: &Facts) -> bool {
     let mut slots = request.traces.iter();
     let by_id = || request.traces.iter().all(|slot| traces[slot].is_shared()) && gone.has_rid(&request.rid, false);
-    slots.any(|slot| gone.has_trace(traces[slot].id)) || gone.has_rid(&request.rid, true) || by_id()
+    let by_time = || !request.counted && gone.may_have(facts.start_ns);
+    slots.any(|slot| gone.has_trace(traces[slot].id)) || gone.has_rid(&request.rid, true) || by_id() || by_time()
 }
 
 /// Brings what is accounted up to date with a trace.

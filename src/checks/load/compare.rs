@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use compact_str::CompactString;
 
-use super::{Class, LoadList, LoadRecord, Usage, Verdict, judge, unequal_tokens};
+use super::{Class, LoadList, LoadRecord, Verdict, counted_tokens, judge, unequal_tokens};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Outcome;
@@ -125,13 +125,6 @@ pub fn compare<'a>(list: &LoadList, requests: impl Iterator<Item = (RequestKey, 
     comparison
 }
 
-/// Whether both sides count some of a request's tokens.
-fn counts_tokens(record: &LoadRecord, facts: &Facts) -> bool {
-    let Usage { prompt, completion, cached } = record.usage;
-    let pairs = [(completion, facts.output_tokens), (prompt, facts.input_tokens), (cached, facts.cached_tokens)];
-    pairs.into_iter().any(|(client, cluster)| client.is_some() && cluster.is_some())
-}
-
 /// How a record is called in sentences.
 fn named(record: &LoadRecord) -> &str {
     if record.x_request_id.is_empty() { "a request without a client id" } else { &record.x_request_id }
@@ -192,7 +185,7 @@ impl Comparison {
         if let (Some((key, facts)), super::Seen::Success) = (side, &record.seen)
             && facts.outcome == Some(Outcome::Success)
         {
-            self.tokens_compared += u64::from(counts_tokens(record, facts));
+            self.tokens_compared += u64::from(counted_tokens(record, facts).next().is_some());
             for (tokens, client, cluster) in unequal_tokens(record, facts) {
                 let message = format!(
                     "{name}: the load generator counts {client} {tokens} tokens, the cluster {cluster}: expected one count"

@@ -196,8 +196,8 @@ pub fn judge(record: &LoadRecord, request: Option<&Facts>) -> Verdict {
     }
 }
 
-/// Usage counts that differ, on successes: name, the client's, the cluster's.
-pub fn unequal_tokens(record: &LoadRecord, facts: &Facts) -> Vec<(&'static str, u64, u64)> {
+/// Usage counts that both sides have: name, the client's, the cluster's.
+fn counted_tokens(record: &LoadRecord, facts: &Facts) -> impl Iterator<Item = (&'static str, u64, u64)> {
     let usage = &record.usage;
     [
         ("output", usage.completion, facts.output_tokens),
@@ -206,8 +206,11 @@ pub fn unequal_tokens(record: &LoadRecord, facts: &Facts) -> Vec<(&'static str, 
     ]
     .into_iter()
     .filter_map(|(name, client, cluster)| Some((name, client?, cluster?)))
-    .filter(|(_, client, cluster)| client != cluster)
-    .collect()
+}
+
+/// Those of them that differ, on successes.
+pub fn unequal_tokens(record: &LoadRecord, facts: &Facts) -> Vec<(&'static str, u64, u64)> {
+    counted_tokens(record, facts).filter(|(_, client, cluster)| client != cluster).collect()
 }
 
 pub(super) const COUNT: Check = Check {
