@@ -101,6 +101,14 @@ fn tokens(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             format!("has {input} input tokens and replay.input_length {length} in its record, expected them equal")
         });
     }
+    if case.facts.outcome.is_none() {
+        // Whether its stream was completed is not known.
+        return asked.unknown(match case.spans(Stage::Root).next() {
+            Some(_) => Why::Unsaid,
+            None if case.settled => Why::NoRoot,
+            None => Why::Arriving,
+        });
+    }
     if !case.succeeded() {
         return;
     }
@@ -337,6 +345,9 @@ mod tests {
         silent.unknown(id, Why::Unsaid);
         silent.record("/replay/input_length", json!(34)).violates(id, "replay.input_length 34");
         Scene::aggregated().lose("http-request").unknown(id, Why::Unsaid);
+        let rootless = Scene::aggregated().lose("request.lifecycle");
+        rootless.unknown(id, Why::NoRoot);
+        rootless.record("/replay/input_length", json!(34)).violates(id, "replay.input_length 34");
         Scene::aggregated().without_records().unknown(id, Why::NoRecord);
     }
 

@@ -49,7 +49,7 @@ pub struct Report {
     pub spans: u64,
     /// Log records acknowledged.
     pub logs: u64,
-    /// Exports that were given up after all tries.
+    /// Exports that were given up: after all tries, or because the end came first.
     pub lost: u64,
     /// Tries that had to be repeated.
     pub retries: u64,
@@ -108,7 +108,7 @@ pub async fn run(
     let (hand, waiting) = mpsc::channel(WAITING);
     let mut sender = tokio::spawn(send_all(client, waiting, Arc::clone(&sent)));
     let mut cluster = Cluster::new(settings, start_ns);
-    pace(&mut cluster, settings.duration, start_ns, hand, shutdown).await;
+    let all = pace(&mut cluster, settings.duration, start_ns, hand, shutdown).await;
     match tokio::time::timeout(LAST_CALL, &mut sender).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => sent.lock().trouble = Some(format!("the sender ended early: {error}")),
@@ -116,26 +116,28 @@ pub async fn run(
         Err(_) => sender.abort(),
     }
     let mut report = sent.lock().clone();
+    report.lost = all.saturating_sub(report.exports);
     report.ledger = cluster.ledger().clone();
     Ok(report)
 }
 
-/// Lets virtual time follow the clock and hands over what is sent, until the end.
+/// Lets virtual time follow the clock and hands over what is sent, until the end. Gives how many exports there were.
 async fn pace(
     cluster: &mut Cluster,
     duration: Option<Duration>,
     start_ns: u64,
     hand: mpsc::Sender<Delivery>,
     shutdown: impl Future<Output = ()>,
-) {
+) -> u64 {
     let begun = Instant::now();
+    let mut all = 0;
     let mut ticks = tokio::time::interval(STEP);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     tokio::pin!(shutdown);
     loop {
         tokio::select! {
             biased;
-            () = &mut shutdown => return,
+            () = &mut shutdown => return all,
             _ = ticks.tick() => {}
         }
         let passed = begun.elapsed();
@@ -143,7 +145,9 @@ async fn pace(
             cluster.close();
         }
         let mut ending = false;
-        for delivery in cluster.advance(start_ns + passed.as_nanos() as u64) {
+        let deliveries = cluster.advance(start_ns + passed.as_nanos() as u64);
+        all += deliveries.len() as u64;
+        for delivery in deliveries {
             let room = tokio::select! {
                 biased;
                 room = hand.reserve() => room.ok(),
@@ -154,15 +158,15 @@ async fn pace(
                 room = last_room(&hand), if ending => room,
             };
             // Nobody takes it any more.
-            let Some(room) = room else { return };
+            let Some(room) = room else { return all };
             room.send(delivery);
         }
         if ending {
-            return;
+            return all;
         }
         let over = duration.is_some_and(|duration| passed >= duration + GRACE);
         if cluster.is_done() || over {
-            return;
+            return all;
         }
     }
 }
@@ -192,10 +196,7 @@ async fn send_all(client: Client, mut waiting: mpsc::Receiver<Delivery>, sent: A
                     Signal::Logs => sent.logs += taken,
                 }
             }
-            Err(reason) => {
-                sent.lost += 1;
-                sent.trouble = Some(reason);
-            }
+            Err(reason) => sent.trouble = Some(reason),
         }
     }
 }
@@ -343,6 +344,21 @@ mod tests {
         assert_eq!(report.spans, report.ledger.tally.spans);
         let told = report.ledger.tally.received + report.ledger.tally.completed.values().sum::<u64>();
         assert_eq!(report.logs, told + report.ledger.tally.records_by_type.values().sum::<u64>());
+    }
+
+    /// What waited to be sent when the end came is lost as well as what was given up.
+    #[tokio::test]
+    async fn what_nobody_answered_before_the_end_is_counted_as_lost() {
+        let mute = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", mute.local_addr().unwrap());
+        let (hold, held) = tokio::sync::oneshot::channel();
+        let called = async {
+            let _ = hold.send(mute.accept().await.unwrap());
+        };
+        let settings = Settings { rate: 150.0, ..Settings::default() };
+        let report = run(&settings, Target { url, bearer: None }, 1_796_000_000_000_000_000, called).await.unwrap();
+        assert!(report.exports == 0 && report.lost > 0, "{report:?}");
+        drop(held);
     }
 
     #[tokio::test]
