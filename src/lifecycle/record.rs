@@ -26,6 +26,8 @@ pub struct Record {
     pub body: RecordBody,
     /// The whole record as it came, scrubbed JSON.
     pub raw: Box<str>,
+    /// How often the store that keeps it had been held when it came (see `store::held`); 0 elsewhere.
+    pub hold: u32,
 }
 
 /// What a record's type adds.
@@ -262,6 +264,7 @@ impl Record {
             session_id: raw.agent_context.map(|context| context.session_id).unwrap_or_default(),
             body,
             raw: text.into(),
+            hold: 0,
         })
     }
 
@@ -279,7 +282,13 @@ impl Record {
                 is_marker: true,
             }),
             raw,
+            hold: 0,
         }
+    }
+
+    /// When it was written, nanoseconds since the epoch.
+    pub fn written_ns(&self) -> u64 {
+        self.time_ms.saturating_mul(1_000_000)
     }
 
     /// The bytes it takes in memory, for accounting.

@@ -161,10 +161,10 @@ mod tests {
             original.check(u64::MAX);
         }
         let checked = |store: &Store| {
-            let counts = (0..checks::COUNT).map(|at| store.checked().counts(CheckId(at as u8)));
+            let counts = (0..checks::COUNT).map(|at| store.checked().said().counts(CheckId(at as u8)));
             (store.next_check_ns(), counts.collect::<Vec<_>>())
         };
-        assert!(original.checked().violations() > 0);
+        assert!(original.checked().said().violations() > 0);
         for speed in [Speed::Max, Speed::Times(10_000.0)] {
             let play = Play::new(speed);
             let played = Arc::new(FairMutex::new(Store::new(store::Limits::default())));

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use super::group::REGROUP_NS;
+use super::held::Until;
 use super::{Request, Store, read};
 use crate::checks::{self, Alike, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run};
 use crate::lifecycle::facts::{Marks, State};
@@ -79,12 +80,35 @@ pub struct Violation {
     pub finding: Finding,
 }
 
-/// What the checks have said so far.
+/// What each check has said so far.
+#[derive(Clone)]
+pub struct Said {
+    counts: [CheckCounts; COUNT],
+    latest: Vec<Option<Violation>>,
+}
+
+impl Said {
+    /// The counts of a check.
+    pub fn counts(&self, check: CheckId) -> CheckCounts {
+        self.counts[usize::from(check.0)]
+    }
+
+    /// The latest violation of a check.
+    pub fn latest(&self, check: CheckId) -> Option<&Violation> {
+        self.latest[usize::from(check.0)].as_ref()
+    }
+
+    /// Violations, over all checks and requests.
+    pub fn violations(&self) -> u64 {
+        self.counts.iter().map(|counts| counts.violated).sum()
+    }
+}
+
+/// What the checks have said so far, and what is to be asked.
 pub struct Checked {
     pub(super) run: Run,
     alike: Alike,
-    counts: [CheckCounts; COUNT],
-    latest: Vec<Option<Violation>>,
+    said: Said,
     gone: VecDeque<Violation>,
     soon: VecDeque<RequestKey>,
     later: VecDeque<(u64, RequestKey)>,
@@ -96,8 +120,7 @@ impl Checked {
         Self {
             run: Run::beside(memory),
             alike: Alike::default(),
-            counts: [CheckCounts::default(); COUNT],
-            latest: vec![None; COUNT],
+            said: Said { counts: [CheckCounts::default(); COUNT], latest: vec![None; COUNT] },
             gone: VecDeque::new(),
             soon: VecDeque::new(),
             later: VecDeque::new(),
@@ -115,19 +138,9 @@ impl Checked {
         self.run.forget_places();
     }
 
-    /// The counts of a check.
-    pub fn counts(&self, check: CheckId) -> CheckCounts {
-        self.counts[usize::from(check.0)]
-    }
-
-    /// The latest violation of a check.
-    pub fn latest(&self, check: CheckId) -> Option<&Violation> {
-        self.latest[usize::from(check.0)].as_ref()
-    }
-
-    /// Violations, over all checks and requests.
-    pub fn violations(&self) -> u64 {
-        self.counts.iter().map(|counts| counts.violated).sum()
+    /// What each check has said.
+    pub fn said(&self) -> &Said {
+        &self.said
     }
 
     /// Violations of requests that are gone, the latest of them.
@@ -137,7 +150,7 @@ impl Checked {
 
     fn count(&mut self, answers: &Answers, add: bool) {
         for (check, answer) in answers.iter() {
-            self.counts[usize::from(check.0)].count(answer, add);
+            self.said.counts[usize::from(check.0)].count(answer, add);
         }
     }
 }
@@ -239,7 +252,7 @@ impl Store {
             if let Some(request) = requests.get_mut(key) {
                 (request.asked.soon, request.asked.later) = (false, false);
                 let mut learned = request.asked.learned;
-                let view = read::view(tables, traces, *key, request, &request.facts, most_spans(request), u64::MAX);
+                let view = read::view(tables, traces, *key, request, &request.facts, most_spans(request), Until::Now);
                 checked.run.learn(&view, &mut learned);
                 request.asked.learned = learned;
             }
@@ -253,7 +266,7 @@ impl Store {
         let Self { requests, tables, traces, checked, lens, counts, accounted, version, .. } = self;
         let Some(request) = requests.get_mut(&key).filter(|request| request.counted) else { return };
         let mut learned = request.asked.learned;
-        let view = read::view(tables, traces, key, request, &request.facts, most_spans(request), u64::MAX);
+        let view = read::view(tables, traces, key, request, &request.facts, most_spans(request), Until::Now);
         if counts.spans_shed > 0 {
             checked.run.note_lost_spans();
         }
@@ -265,6 +278,7 @@ impl Store {
         };
         checked.alike.share(&mut answers);
         drop(view);
+        lens.about_to_answer(key, request);
         let before = request.asked.size();
         if let Some(old) = request.asked.answers.take() {
             checked.count(&old, false);
@@ -273,7 +287,7 @@ impl Store {
         for violation in violations(key, request, &answers) {
             if answers.of(violation.finding.check) == Answer::Violated {
                 let at = usize::from(violation.finding.check.0);
-                checked.latest[at] = Some(violation);
+                checked.said.latest[at] = Some(violation);
             }
         }
         request.asked.learned = learned;

@@ -107,6 +107,7 @@ impl Store {
                 continue;
             }
             let row = memory.row(&mut self.tables, &mut self.counts.texts_cleaned, trace, batch, span);
+            trace.note_hold(self.holds);
             trace.push(row);
             trace.heard_ns = now_ns;
             done.kept += 1;

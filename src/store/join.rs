@@ -221,7 +221,7 @@ impl Store {
     /// Takes a request out of every index. Its rows stay where they are.
     pub(super) fn take_request(&mut self, key: RequestKey, heir: Option<RequestKey>) -> Option<Box<Request>> {
         let mut gone = self.requests.remove(&key)?;
-        self.uncount(key, &gone);
+        self.uncount(key, &gone, heir.is_some());
         self.accounted -= gone.accounted;
         self.unlist(key, &gone.rid);
         self.checked.run.forget(key, &gone.rid);
@@ -320,7 +320,7 @@ impl Store {
             self.counts.records_duplicate += 1;
             return;
         }
-        request.records.insert(record.clone());
+        request.records.insert(Record { hold: self.holds, ..record.clone() });
         request.news_ns = now_ns;
         self.count_record(record);
         self.touch_request(key);

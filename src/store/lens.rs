@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::asking::{Asked, Asking, Slice};
+use super::held::{Held, Until};
 use super::rollup::Rollup;
 use super::traces::Traces;
 use super::{Map, Past, Request, Store, Tables, read};
+use crate::checks::Answers;
 use crate::heap;
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::RequestKey;
@@ -63,33 +65,6 @@ impl Passing {
         let (_, key) = self.by_time.first().copied().filter(|(time, _)| *time <= from_ns)?;
         self.forget(key);
         Some(key)
-    }
-}
-
-/// What a lens looks at while it is held: the requests there were, as they were.
-struct Held {
-    past: Arc<Past>,
-    /// Requests from this key on came later.
-    before: RequestKey,
-    /// The facts of those that have changed since, as they were.
-    also: Map<RequestKey, Facts>,
-    /// Whether a request went since: the numbers of it cannot be taken out any more.
-    is_worn: bool,
-}
-
-impl Held {
-    /// The facts of a request as they were; `None` when it was not there.
-    fn facts<'a>(&'a self, key: RequestKey, request: &'a Request) -> Option<&'a Facts> {
-        if key >= self.before {
-            return None;
-        }
-        let other = self.other(key);
-        other.or_else(|| (request.heard.first_ns <= self.past.until_ns()).then_some(&request.facts))
-    }
-
-    /// Facts that are not those of now.
-    fn other(&self, key: RequestKey) -> Option<&Facts> {
-        self.past.changed(key).or_else(|| self.also.get(&key))
     }
 }
 
@@ -150,6 +125,11 @@ impl Lens {
         self.until_ns
     }
 
+    /// What it is held at.
+    pub(super) fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
     /// Whether it is held; see [`Store::hold`].
     pub fn is_held(&self) -> bool {
         self.held.is_some()
@@ -170,9 +150,8 @@ impl Lens {
         request: &Request,
     ) {
         if let Some(held) = &mut self.held {
-            // What was not there then does not come in because it has changed since.
-            if let Some(was) = was.filter(|_| held.past.has(key) && held.other(key).is_none()) {
-                held.also.insert(key, was.clone());
+            if let Some(was) = was {
+                held.keep(key, was, request);
             }
             return;
         }
@@ -184,24 +163,34 @@ impl Lens {
                     self.passing.note(key, &request.facts);
                 }
             }
-            Some(was) => self.leave(key, was),
+            Some(was) => self.drop_member(key, was),
             None if self.has_asked(key) => _ = self.ask(key, tables, traces, request),
             None => {}
         }
     }
 
+    /// What the checks say of a request is about to change.
+    pub(super) fn about_to_answer(&mut self, key: RequestKey, request: &Request) {
+        if let Some(held) = &mut self.held {
+            held.keep(key, &request.facts, request);
+        }
+    }
+
     /// What the checks say of a request changed, its facts did not.
     pub(super) fn answered(&mut self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) {
-        if self.query.needs_spans() {
+        if self.query.needs_spans() && self.held.is_none() {
             self.change(key, Some(&request.facts), tables, traces, request);
         }
     }
 
-    /// A request goes, or its facts are about to.
-    pub(super) fn leave(&mut self, key: RequestKey, facts: &Facts) {
+    /// A request goes: for good, or because it was joined into another.
+    pub(super) fn leave(&mut self, key: RequestKey, request: &Request, is_joined: bool) {
         match &mut self.held {
-            Some(held) => held.is_worn |= key < held.before,
-            None => self.drop_member(key, facts),
+            Some(held) => {
+                held.is_worn |= key < held.before;
+                if is_joined { held.keep(key, &request.facts, request) } else { held.forget(key) }
+            }
+            None => self.drop_member(key, &request.facts),
         }
     }
 
@@ -214,15 +203,29 @@ impl Lens {
 
     /// Whether window and filter mean a request.
     fn means(&self, key: RequestKey, tables: &Tables, traces: &Traces, request: &Request) -> Asked {
-        let Some(facts) = facts_of(&self.held, key, request) else { return Asked::default() };
-        if !is_within(facts, self.window_ns, self.until_ns) {
-            return Asked::default();
+        match facts_of(&self.held, key, request) {
+            Some(facts) if is_within(facts, self.window_ns, self.until_ns) => {
+                self.put(&self.query, facts, key, tables, traces, request)
+            }
+            _ => Asked::default(),
         }
-        let until_ns = self.held.as_ref().map_or(u64::MAX, |held| held.past.until_ns());
-        let make = || Some(read::view(tables, traces, key, request, facts, usize::MAX, until_ns));
-        let asking = Asking::new(make, request.asked.answers.as_ref());
-        let is_meant = self.query.matches(facts, &asking);
-        Asked { is_meant, looks: asking.looks(&self.query) }
+    }
+
+    /// Asks a request of these facts whether a filter means it.
+    fn put(
+        &self,
+        query: &Query,
+        facts: &Facts,
+        key: RequestKey,
+        tables: &Tables,
+        traces: &Traces,
+        request: &Request,
+    ) -> Asked {
+        let until = self.held.as_ref().map_or(Until::Now, Held::until);
+        let make = || Some(read::view(tables, traces, key, request, facts, usize::MAX, until));
+        let asking = Asking::new(make, answers_of(&self.held, key, request));
+        let is_meant = query.matches(facts, &asking);
+        Asked { is_meant, looks: asking.looks(query) }
     }
 
     /// Takes a request in if it is meant and not in already; says what came of it.
@@ -249,11 +252,18 @@ fn facts_of<'a>(held: &'a Option<Held>, key: RequestKey, request: &'a Request) -
     held.as_ref().map_or(Some(&request.facts), |held| held.facts(key, request))
 }
 
+/// What the checks say of a request, likewise.
+fn answers_of<'a>(held: &'a Option<Held>, key: RequestKey, request: &'a Request) -> Option<&'a Answers> {
+    held.as_ref().map_or(request.asked.answers.as_ref(), |held| held.answers(key, request))
+}
+
 impl Store {
-    /// Whether a filter means this request; it may ask for spans, records and checks.
+    /// Whether a filter means this request, as it was while it is held; it may ask for spans, records and checks.
     pub fn matches(&self, query: &Query, key: RequestKey) -> bool {
-        let Some(request) = self.resolve(key).and_then(|key| self.requests.get(&key)) else { return false };
-        query.matches(&request.facts, &Asking::new(|| self.request(key), request.asked.answers.as_ref()))
+        let Some(key) = self.resolve(key) else { return false };
+        let Some(request) = self.requests.get(&key) else { return false };
+        let facts = facts_of(&self.lens.held, key, request);
+        facts.is_some_and(|facts| self.lens.put(query, facts, key, &self.tables, &self.traces, request).is_meant)
     }
 
     /// The lens.
@@ -273,14 +283,13 @@ impl Store {
         self.version += 1;
     }
 
-    /// Holds the lens: until [`Store::release`], it looks at the requests as they were then, through whatever filter and
+    /// Holds what there is: until [`Store::release`], it looks at the requests as they were then, through whatever filter and
     /// window. What is held already is moved to where it differs.
     pub fn hold(&mut self, past: &Arc<Past>) {
-        if self.lens.held.as_ref().is_some_and(|held| Arc::ptr_eq(&held.past, past)) {
+        if self.held().is_some_and(|held| Arc::ptr_eq(held, past)) {
             return;
         }
-        let before = past.keys().first().map_or(RequestKey(0), |newest| RequestKey(newest.0 + 1));
-        let held = Held { past: Arc::clone(past), before, also: Map::default(), is_worn: false };
+        let held = self.hold_at(past);
         let (was, until_ns) = (self.lens.held.replace(held), self.lens.until_ns);
         self.lens.until_ns = past.at_ns();
         let stands_still = was.is_none() && !past.looks_back();

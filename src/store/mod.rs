@@ -11,6 +11,7 @@ mod check;
 mod evict;
 mod gone;
 mod group;
+mod held;
 mod ingest;
 mod interner;
 mod join;
@@ -40,7 +41,8 @@ use crate::lifecycle::ids::Rid;
 use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
-pub use check::{CheckCounts, Checked, GRACE_NS, Violation};
+pub use check::{CheckCounts, Checked, GRACE_NS, Said, Violation};
+pub use held::Before;
 use interner::Interner;
 pub use lens::{Lens, is_within, time_of};
 pub use past::Past;
@@ -246,6 +248,8 @@ pub struct Store {
     pinned: Option<RequestKey>,
     full: bool,
     lost_checked_ns: u64,
+    /// How often it has been held so that a screen stood still.
+    holds: u32,
     lens: Lens,
     checked: Checked,
 }
@@ -279,6 +283,7 @@ impl Store {
             pinned: None,
             full: false,
             lost_checked_ns: 0,
+            holds: 0,
             lens: Lens::default(),
             checked: Checked::beside(limits.memory),
         }
@@ -314,7 +319,8 @@ impl Store {
     pub fn memory(&self) -> usize {
         let tables = self.tables.attrs.memory() + self.tables.texts.memory() + self.tables.contexts.memory();
         let sessions = self.lens.rollup().sessions.memory();
-        self.accounted + tables + self.gone.memory() + self.memory.size() + self.checked.memory() + sessions
+        let held = self.lens.held().map_or(0, held::Held::size);
+        self.accounted + tables + self.gone.memory() + self.memory.size() + self.checked.memory() + sessions + held
     }
 
     /// The limits it was made with.

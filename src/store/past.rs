@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use super::held::Until;
 use super::read::{spans_of, view};
 use super::rows::Row;
 use super::settle::{MOST_READ, count};
@@ -32,7 +33,7 @@ impl Heard {
     pub fn of(spans: &[SpanView<'_>], records: &[Record], told: Option<&Told>) -> Self {
         let spans = spans.iter().map(|span| span.start_ns.max(span.end_ns));
         let signs = told.into_iter().flat_map(|told| [told.received_ns, told.completed_ns]).flatten();
-        let all = spans.chain(records.iter().map(written_ns)).chain(signs);
+        let all = spans.chain(records.iter().map(Record::written_ns)).chain(signs);
         let ends = all.fold(None, |ends: Option<(u64, u64)>, time| match ends {
             Some((first, last)) => Some((first.min(time), last.max(time))),
             None => Some((time, time)),
@@ -47,42 +48,31 @@ pub(super) fn known_ns(row: &Row) -> u64 {
     row.start_ns.max(row.end_ns)
 }
 
-/// When a record was written.
-fn written_ns(record: &Record) -> u64 {
-    record.time_ms.saturating_mul(1_000_000)
-}
-
 /// The requests as they were at a moment.
 #[derive(Debug, Default)]
 pub struct Past {
     /// The moment, nanoseconds since the epoch.
     at_ns: u64,
-    /// Whether what became known later is left out; otherwise only what came later is.
+    /// Whether what became known later is left out; otherwise what came later is.
     looks_back: bool,
     /// The requests there were, newest first.
     keys: Vec<RequestKey>,
-    /// Those whose facts were other ones than now, or may become so.
+    /// Those whose facts were other ones when it was made; only of one that looks back.
     changed: Map<RequestKey, Facts>,
     standing: Standing,
 }
 
 impl Past {
-    /// What stands still, put together from its parts: requests with their facts, newest first.
-    pub fn still<'a>(requests: impl Iterator<Item = (RequestKey, &'a Facts)>, standing: Standing, at_ns: u64) -> Self {
-        let mut past = Self { at_ns, standing, ..Self::default() };
-        for (key, facts) in requests {
-            past.keys.push(key);
-            if facts.state != State::Ended {
-                past.changed.insert(key, facts.clone());
-            }
-        }
-        past
+    /// What stands still: these requests, newest first.
+    pub fn still(requests: impl Iterator<Item = RequestKey>, standing: Standing, at_ns: u64) -> Self {
+        Self { at_ns, standing, keys: requests.collect(), ..Self::default() }
     }
 
-    /// The same, as one that looks back.
+    /// What looks back, put together from its parts: requests with their facts, newest first.
     #[cfg(test)]
-    pub(crate) fn looking_back(self) -> Self {
-        Self { looks_back: true, ..self }
+    pub(crate) fn back(requests: Vec<(RequestKey, Facts)>, standing: Standing, at_ns: u64) -> Self {
+        let keys = requests.iter().map(|(key, _)| *key).collect();
+        Self { at_ns, looks_back: true, keys, changed: requests.into_iter().collect(), standing }
     }
 
     /// The moment, nanoseconds since the epoch.
@@ -114,17 +104,12 @@ impl Past {
     pub fn changed(&self, key: RequestKey) -> Option<&Facts> {
         self.changed.get(&key)
     }
-
-    /// From when on what is known is left out.
-    pub(super) fn until_ns(&self) -> u64 {
-        if self.looks_back { self.at_ns } else { u64::MAX }
-    }
 }
 
 impl Store {
     /// The requests as they are now, to be held.
     pub fn still(&self, now_ns: u64) -> Arc<Past> {
-        Arc::new(Past::still(self.requests().rev(), self.standing(), now_ns))
+        Arc::new(Past::still(self.requests().rev().map(|(key, _)| key), self.standing(), now_ns))
     }
 
     /// The requests as they were at a moment. Costs a look at every request, and assembling those that were in flight.
@@ -153,21 +138,19 @@ impl Store {
         ends.reduce(|(first, last), (other_first, other_last)| (first.min(other_first), last.max(other_last)))
     }
 
-    /// The whole view of a request as it was; follows requests that were joined into others.
+    /// The whole view of a request as far as it was there, but with the facts of now; follows requests that were joined into others.
     pub fn request_at(&self, key: RequestKey, past: &Past) -> Option<RequestView<'_>> {
         let key = self.resolve(key)?;
         let request = self.requests.get(&key)?;
-        let until_ns = past.until_ns();
-        let mut view = view(&self.tables, &self.traces, key, request, &request.facts, usize::MAX, until_ns);
-        view.records.retain(|record| written_ns(record) <= until_ns);
-        Some(view)
+        Some(view(&self.tables, &self.traces, key, request, &request.facts, usize::MAX, self.until(past)))
     }
 
     /// The facts of what was known of a request by a moment.
     fn facts_at(&self, key: RequestKey, request: &Request, at_ns: u64) -> Facts {
-        let spans = spans_of(&self.tables, &self.traces, key, request, MOST_READ, at_ns);
+        let until = Until::Time(at_ns);
+        let spans = spans_of(&self.tables, &self.traces, key, request, MOST_READ, until);
         let records: Vec<Record> =
-            request.records.iter().filter(|record| written_ns(record) <= at_ns).cloned().collect();
+            request.records.iter().filter(|record| until.knows_record(record)).cloned().collect();
         let told = self.told_of(key, request).by(at_ns);
         let last_ns = Heard::of(&spans, &records, Some(&told)).last_ns;
         assemble(&Input {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::held::Until;
 use super::interner::NONE;
-use super::past::known_ns;
 use super::rows::{Row, Rows};
 use super::trace::Trace;
 use super::traces::Traces;
@@ -41,7 +41,7 @@ impl Store {
     pub fn request(&self, key: RequestKey) -> Option<RequestView<'_>> {
         let key = self.resolve(key)?;
         let request = self.requests.get(&key)?;
-        Some(view(&self.tables, &self.traces, key, request, &request.facts, usize::MAX, u64::MAX))
+        Some(view(&self.tables, &self.traces, key, request, &request.facts, usize::MAX, Until::Now))
     }
 
     /// The request that this key means now, after joins; `None` when it is gone.
@@ -103,21 +103,22 @@ pub(super) fn view<'a>(
     request: &'a Request,
     facts: &'a Facts,
     most: usize,
-    until_ns: u64,
+    until: Until,
 ) -> RequestView<'a> {
-    let spans = if most == 0 { Vec::new() } else { spans_of(tables, traces, key, request, most, until_ns) };
-    RequestView { key, facts, spans, records: request.records.iter().collect() }
+    let spans = if most == 0 { Vec::new() } else { spans_of(tables, traces, key, request, most, until) };
+    let records = request.records.iter().filter(|record| until.knows_record(record)).collect();
+    RequestView { key, facts, spans, records }
 }
 
 /// The spans of a request from all its traces, by start then id, with their parents found. Of more than `most` those
-/// that came first and those that tell of the request as a whole. Spans that became known after `until_ns` are left out.
+/// that came first and those that tell of the request as a whole. Spans that came or were known later than `until` are left out.
 pub(super) fn spans_of<'a>(
     tables: &'a Tables,
     traces: &'a Traces,
     key: RequestKey,
     request: &Request,
     most: usize,
-    until_ns: u64,
+    until: Until,
 ) -> Vec<SpanView<'a>> {
     let all: Vec<(&Trace, Rows<'_>)> = request
         .traces
@@ -130,7 +131,7 @@ pub(super) fn spans_of<'a>(
     // Start, and which row of which trace.
     let mut order: Vec<(u64, u32, u32)> = Vec::new();
     for (number, (trace, rows)) in all.iter().enumerate() {
-        let known = trace.rows_of(key).filter(|at| until_ns == u64::MAX || known_ns(&rows[*at]) <= until_ns);
+        let known = trace.rows_of(key).filter(|at| until.knows(trace, &rows[*at], *at));
         order.extend(known.map(|at| (rows[at].start_ns, number as u32, at as u32)));
     }
     if order.len() > most {
@@ -158,7 +159,7 @@ pub(super) fn spans_of<'a>(
             None => Up::Top,
             Some(parent) => match finders[number as usize].find(parent) {
                 None => Up::Missing,
-                Some(above) if until_ns != u64::MAX && known_ns(&rows[above]) > until_ns => Up::Missing,
+                Some(above) if !until.knows(trace, &rows[above], above) => Up::Missing,
                 Some(above) => {
                     match place.binary_search_by_key(&(number, above as u32), |(number, at, _)| (*number, *at)) {
                         Ok(found) => Up::At(place[found].2),

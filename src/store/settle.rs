@@ -2,6 +2,7 @@
 
 use super::gone::Gone;
 use super::group::LARGE;
+use super::held::Until;
 use super::past::Heard;
 use super::read::spans_of;
 use super::rollup::Rollup;
@@ -43,7 +44,7 @@ impl Store {
         let Some(request) = self.requests.get_mut(&key) else { return };
         request.dirty = false;
         let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
-        let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, u64::MAX);
+        let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, Until::Now);
         let mut facts = assemble(&Input {
             request_id: &request.rid,
             spans: &read,
@@ -130,11 +131,11 @@ impl Store {
         }
     }
 
-    /// Takes a request out of the standing.
-    pub(super) fn uncount(&mut self, key: RequestKey, request: &Request) {
+    /// Takes a request out of the standing: it goes, or was joined into another.
+    pub(super) fn uncount(&mut self, key: RequestKey, request: &Request, is_joined: bool) {
         if request.counted {
             count(&mut self.standing, &request.facts, false);
-            self.lens.leave(key, &request.facts);
+            self.lens.leave(key, request, is_joined);
         }
         self.in_flight.remove(&key);
     }

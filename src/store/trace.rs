@@ -84,6 +84,9 @@ pub struct Trace {
     pub grouped_ns: u64,
     /// When a span of it last came.
     pub heard_ns: u64,
+    /// How often the store had been held when its last span came, and how many rows it had when that began.
+    hold: u32,
+    held_rows: u32,
     /// Whether it was listed as control traffic.
     pub grouped_as_control: bool,
     /// Bytes accounted for it.
@@ -107,6 +110,8 @@ impl Trace {
             gone: 0,
             grouped_ns: 0,
             heard_ns: 0,
+            hold: 0,
+            held_rows: 0,
             grouped_as_control: false,
             accounted: 0,
         }
@@ -177,6 +182,19 @@ impl Trace {
         if self.index.is_none() && self.rows.len() >= INDEXED_FROM {
             self.index_rows();
         }
+    }
+
+    /// Notes, before a row is added, what there was when the store was held for the so many'th time.
+    #[inline]
+    pub fn note_hold(&mut self, hold: u32) {
+        if self.hold != hold {
+            (self.hold, self.held_rows) = (hold, self.rows.len() as u32);
+        }
+    }
+
+    /// How many rows, the first ones, had come when the store was held for the so many'th time, the last one.
+    pub fn rows_before(&self, hold: u32) -> usize {
+        if self.hold == hold { self.held_rows as usize } else { usize::MAX }
     }
 
     /// What logs have told of its requests.
@@ -355,9 +373,11 @@ impl Trace {
         let bodies = std::mem::take(&mut self.bodies);
         self.index = None;
         self.groups.iter_mut().for_each(|group| group.rows.clear());
+        let held_rows = self.held_rows as usize;
         for (at, row) in old.iter().enumerate() {
             work::step();
             if row.group == GONE {
+                self.held_rows -= u32::from(at < held_rows);
                 continue;
             }
             let end = old.get(at + 1).map_or(bodies.len(), |next| next.body as usize);

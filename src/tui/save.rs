@@ -11,14 +11,17 @@ use crate::writing;
 const NAMES: u32 = 1000;
 
 /// Writes a new file `stem.jsonl`, or `stem-2.jsonl` and so on when there is one, whole or not at all; gives a sentence that
-/// says where, or why not. An empty folder is the current one.
-pub fn save(folder: &Path, stem: &str, bytes: &[u8]) -> String {
+/// says where. An empty folder is the current one.
+///
+/// # Errors
+/// A sentence that says why nothing was written.
+pub fn save(folder: &Path, stem: &str, bytes: &[u8]) -> Result<String, String> {
     match write_new(folder, stem, bytes) {
-        Ok(path) => format!("{} written to {}", format::bytes(bytes.len() as u64), path.display()),
-        Err(error) => match named(folder) {
+        Ok(path) => Ok(format!("{} written to {}", format::bytes(bytes.len() as u64), path.display())),
+        Err(error) => Err(match named(folder) {
             Some(folder) => format!("nothing was exported to {}: {error}", folder.display()),
             None => format!("nothing was exported: the folder this was started in is gone or out of reach ({error})"),
-        },
+        }),
     }
 }
 
@@ -55,13 +58,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         symlink(folder.path().join("elsewhere"), folder.path().join("reqtop-1.jsonl")).unwrap();
         for name in ["reqtop-1-2.jsonl", "reqtop-1-3.jsonl"] {
-            assert!(save(folder.path(), "reqtop-/../1\u{1b}", b"{}\n").ends_with(name));
+            assert!(save(folder.path(), "reqtop-/../1\u{1b}", b"{}\n").unwrap().ends_with(name));
             let path = folder.path().join(name);
             assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n");
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
         assert!(!folder.path().join("elsewhere").exists());
-        let error = save(&folder.path().join("no"), "x", b"");
+        let error = save(&folder.path().join("no"), "x", b"").unwrap_err();
         assert!(error.starts_with("nothing was exported to /") && error.contains("/no: No such file"), "{error}");
         assert_eq!(named(Path::new("")).unwrap(), std::env::current_dir().unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside");

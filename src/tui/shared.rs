@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{FairMutex, Mutex};
 
-use super::app::{Event, Hub, Look};
+use super::app::{Event, Hub, Look, See};
 use crate::store::{Past, Store, time_of};
-use crate::view::data::Data;
 use crate::view::header::{Vitals, WayOut};
 
 /// Notices kept; older ones go.
@@ -40,8 +39,12 @@ impl LastMoment {
         let rested = self.looked.is_none_or(|looked| looked.elapsed() >= self.cost * REST);
         if self.version != Some(store.version()) && rested {
             let started = Instant::now();
-            let there = store.requests().filter(|(key, _)| past.is_none_or(|past| past.has(*key)));
-            self.at_ns = there.map(|(_, facts)| time_of(facts)).max().unwrap_or(0);
+            let there = store.requests().filter_map(|(key, facts)| match past {
+                Some(past) if !past.has(key) => None,
+                Some(past) => Some(store.before(past, key).map_or(facts, |before| &before.facts)),
+                None => Some(facts),
+            });
+            self.at_ns = there.map(time_of).max().unwrap_or(0);
             (self.version, self.looked, self.cost) = (Some(store.version()), Some(started), started.elapsed());
         }
         self.at_ns
@@ -90,11 +93,12 @@ impl Shared {
 
     /// Where a window of time ends, nanoseconds since the epoch.
     fn until_ns(&self, look: &Look<'_>, store: &Store) -> u64 {
-        let at_ns = look.past.map_or(look.now_ns, |past| past.at_ns());
+        let past = store.held();
+        let at_ns = past.map_or(look.now_ns, |past| past.at_ns());
         // A moment that was gone back to is one of what is held already.
-        let looks_back = look.past.is_some_and(|past| past.looks_back());
+        let looks_back = past.is_some_and(|past| past.looks_back());
         match &mut *self.end.lock() {
-            Some(last) if look.window_ns.is_some() && !looks_back => last.of(store, look.past),
+            Some(last) if look.window_ns.is_some() && !looks_back => last.of(store, past),
             _ => at_ns,
         }
     }
@@ -137,26 +141,27 @@ impl Shared {
 }
 
 impl Hub for Shared {
-    fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
+    fn look(&self, look: &Look<'_>, see: &mut See<'_>) {
         // Before looking: what comes while we look is told again.
         self.told.store(false, Ordering::Release);
-        if let Some(hold) = &*self.hold.lock() {
-            hold(look.past.is_some());
-        }
         let mut vitals = self.vitals.lock().clone();
         vitals.ways_out = self.watch.lock().as_ref().map_or_else(Vec::new, |ways| ways());
         let mut store = self.store.lock();
         vitals.last_arrival_ns = (store.arrived_ns() > 0).then(|| store.arrived_ns());
         store.pin(look.pin);
         store.refresh(look.now_ns);
-        match look.past {
-            Some(past) => store.hold(past),
-            None => store.release(),
-        }
         let until_ns = self.until_ns(look, &store);
         store.look(look.filter.query(), look.window_ns, until_ns);
         store.refresh_lens(until_ns);
-        see(&*store, &vitals);
+        let past = see(&*store, &vitals);
+        match &past {
+            Some(past) => store.hold(past),
+            None => store.release(),
+        }
+        drop(store);
+        if let Some(hold) = &*self.hold.lock() {
+            hold(past.is_some());
+        }
     }
 }
 
@@ -164,11 +169,16 @@ impl Hub for Shared {
 mod tests {
     use super::*;
     use crate::store::Limits;
+    use crate::view::data::Data;
     use crate::view::filter::Filter;
     use std::sync::mpsc::channel;
 
     fn look(shared: &Shared, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
-        shared.look(&Look { now_ns: 1, pin: None, filter: &Filter::default(), window_ns: None, past: None }, see);
+        let look = Look { now_ns: 1, pin: None, filter: &Filter::default(), window_ns: None };
+        shared.look(&look, &mut |data, vitals| {
+            see(data, vitals);
+            None
+        });
     }
 
     #[test]

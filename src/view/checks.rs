@@ -34,10 +34,10 @@ pub struct Row {
 
 /// Every check, in the order of the catalogue; the violated ones first when asked to.
 pub fn rows(data: &dyn Data, violated_first: bool) -> Vec<Row> {
-    let checked = data.checked();
+    let said = data.said();
     let mut rows: Vec<(bool, Row)> = CheckId::all()
         .map(|id| {
-            let (check, counts) = (id.check(), checked.counts(id));
+            let (check, counts) = (id.check(), said.counts(id));
             let tone = match (counts.violated > 0, check.level) {
                 (true, Level::Error) => Tone::Bad,
                 (true, _) => Tone::Warn,
@@ -51,7 +51,7 @@ pub fn rows(data: &dyn Data, violated_first: bool) -> Vec<Row> {
                 holds: format::count(counts.holds),
                 violated: format::count(counts.violated),
                 unknown: format::count(counts.unknown),
-                latest: checked.latest(id).map_or_else(String::new, |latest| latest.finding.message.to_string()),
+                latest: said.latest(id).map_or_else(String::new, |latest| latest.finding.message.to_string()),
                 tone,
                 filter: format!("check:{}", check.id),
             };

@@ -3,7 +3,6 @@
 //! Owns: the seam between screens and store, and the frozen view. Keeps out: locking and time (`tui`).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::filter::Filter;
@@ -12,7 +11,7 @@ use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::{RequestKey, RequestView};
 use crate::query::Query;
 use crate::store::rollup::Rollup;
-use crate::store::{Checked, Counts, Past, Standing, Store};
+use crate::store::{Before, Counts, Past, Said, Standing, Store};
 
 /// What screens read.
 pub trait Data {
@@ -49,15 +48,17 @@ pub trait Data {
     /// What the checks say of it; `None` while it has not been asked.
     fn answers(&self, key: RequestKey) -> Option<&Answers>;
     /// What the checks have said of all requests.
-    fn checked(&self) -> &Checked;
+    fn said(&self) -> &Said;
     /// The requests as they are now, to be held.
     fn still(&self, now_ns: u64) -> Arc<Past>;
     /// The requests as they were at a moment.
     fn past(&self, at_ns: u64) -> Arc<Past>;
     /// When anything that is held was heard of first and last, nanoseconds since the epoch.
     fn heard(&self) -> Option<(u64, u64)>;
-    /// The whole request as far as it was known then, but with the facts of now; follows joins.
+    /// The whole request as far as it was there then, but with the facts of now; follows joins.
     fn request_at(&self, key: RequestKey, past: &Past) -> Option<RequestView<'_>>;
+    /// A request as it was when this was held, where it has changed since.
+    fn before(&self, past: &Arc<Past>, key: RequestKey) -> Option<&Before>;
 }
 
 /// See [`Data::passing`].
@@ -133,8 +134,8 @@ impl Data for Store {
     fn answers(&self, key: RequestKey) -> Option<&Answers> {
         self.answers(key)
     }
-    fn checked(&self) -> &Checked {
-        self.checked()
+    fn said(&self) -> &Said {
+        self.checked().said()
     }
     fn still(&self, now_ns: u64) -> Arc<Past> {
         self.still(now_ns)
@@ -148,39 +149,40 @@ impl Data for Store {
     fn request_at(&self, key: RequestKey, past: &Past) -> Option<RequestView<'_>> {
         self.request_at(key, past)
     }
+    fn before(&self, past: &Arc<Past>, key: RequestKey) -> Option<&Before> {
+        self.before(past, key)
+    }
 }
 
-/// The list as it stood at one moment: which requests there were, and the facts of those that were other ones than now.
-///
-/// Ended requests hardly ever change and are read from the store; the few that do (a late record) show it early.
+/// What is shown as it stood at one moment: which requests there were and what was counted. What has changed of them since
+/// is known to the store, which holds that moment for as long as it is shown ([`Data::before`]).
 pub struct Frozen {
     past: Arc<Past>,
-    /// The facts of the requests on screen, whatever their state.
-    shown: HashMap<RequestKey, Facts>,
     version: u64,
     /// How many requests there had been.
     ever: u64,
     counts: Counts,
     memory: (usize, usize),
+    /// What the checks had said; `None` where that is today's.
+    said: Option<Said>,
 }
 
 impl Frozen {
-    /// Freezes `data` as it is; `shown` are the requests on screen.
-    pub fn new(data: &dyn Data, shown: &[RequestKey], at_ns: u64) -> Self {
-        let shown = shown.iter().filter_map(|key| Some((*key, data.facts(*key)?.clone()))).collect();
-        Self::of(data, shown, data.still(at_ns))
+    /// Freezes `data` as it is.
+    pub fn new(data: &dyn Data, at_ns: u64) -> Self {
+        Self { said: Some(data.said().clone()), ..Self::of(data, data.still(at_ns)) }
     }
 
     /// Looks back: `data` as it was at a moment.
     pub fn back(data: &dyn Data, at_ns: u64) -> Self {
-        Self::of(data, HashMap::new(), data.past(at_ns))
+        Self::of(data, data.past(at_ns))
     }
 
-    fn of(data: &dyn Data, shown: HashMap<RequestKey, Facts>, past: Arc<Past>) -> Self {
+    fn of(data: &dyn Data, past: Arc<Past>) -> Self {
         // Another moment is another version.
         let version = data.version().rotate_left(40) ^ past.at_ns();
         let (ever, counts, memory) = (ever(data), data.counts().clone(), data.memory());
-        Self { past, shown, version, ever, counts, memory }
+        Self { past, version, ever, counts, memory, said: None }
     }
 
     /// The requests as they were.
@@ -216,11 +218,17 @@ pub struct FrozenData<'a> {
 }
 
 impl FrozenData<'_> {
-    /// Facts that are not those of now. Of a request that was let go since there are none, whatever was known of it: what
-    /// is listed can be opened, copied and exported.
+    /// A request as it was, where it has changed since it was held. Of one that was let go since there is nothing, whatever
+    /// was known of it: what is listed can be opened, copied and exported.
+    fn before(&self, key: RequestKey) -> Option<&Before> {
+        self.now.resolve(key)?;
+        self.now.before(&self.frozen.past, key)
+    }
+
+    /// Facts that are not those of now.
     fn other(&self, key: RequestKey) -> Option<&Facts> {
         self.now.resolve(key)?;
-        self.frozen.shown.get(&key).or_else(|| self.frozen.past.changed(key))
+        self.frozen.past.changed(key).or_else(|| self.before(key).map(|before| &before.facts))
     }
 
     /// Whether a request was there; one that was joined into another since was.
@@ -268,12 +276,13 @@ impl Data for FrozenData<'_> {
         self.now.matches(query, key)
     }
     fn answers(&self, key: RequestKey) -> Option<&Answers> {
-        // Of a request that had not ended nothing could be said.
+        // Looking back, what the checks say is today's; of a request that had not ended nothing could be said.
         let is_over = !self.frozen.past.looks_back() || self.facts(key).is_some_and(|facts| facts.end_ns.is_some());
-        self.now.answers(key).filter(|_| is_over)
+        let said = self.before(key).map_or_else(|| self.now.answers(key), |before| before.answers.as_ref());
+        said.filter(|_| is_over)
     }
-    fn checked(&self) -> &Checked {
-        self.now.checked()
+    fn said(&self) -> &Said {
+        self.frozen.said.as_ref().unwrap_or_else(|| self.now.said())
     }
     fn resolve(&self, key: RequestKey) -> Option<RequestKey> {
         if self.other(key).is_some() { Some(key) } else { self.now.resolve(key) }
@@ -289,5 +298,8 @@ impl Data for FrozenData<'_> {
     }
     fn request_at(&self, key: RequestKey, past: &Past) -> Option<RequestView<'_>> {
         self.now.request_at(key, past)
+    }
+    fn before(&self, past: &Arc<Past>, key: RequestKey) -> Option<&Before> {
+        self.now.before(past, key)
     }
 }

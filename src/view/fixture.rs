@@ -17,7 +17,7 @@ use crate::lifecycle::request::{RequestKey, RequestView, SpanView, Up};
 use crate::lifecycle::stage::*;
 use crate::query::{OnDemand, Query};
 use crate::store::rollup::Rollup;
-use crate::store::{Checked, Counts, Past, Standing};
+use crate::store::{Before, Checked, Counts, Past, Said, Standing};
 
 pub const MS: u64 = 1_000_000;
 /// The fixture's present.
@@ -110,8 +110,8 @@ pub struct Fixture {
     order: Vec<RequestKey>,
     pub version: u64,
     pub counts: Counts,
-    /// The numbers as they were when it was held.
-    held: Option<Rollup>,
+    /// The numbers and the requests as they were when it was held.
+    held: Option<(Rollup, HashMap<RequestKey, Before>)>,
     checked: Checked,
 }
 
@@ -147,10 +147,12 @@ impl Fixture {
         rollup
     }
 
-    /// Holds the numbers of its panes, or lets them go on.
+    /// Holds the numbers of its panes and the facts of its requests, or lets them go on. Trees go on.
     pub fn hold(&mut self, held: bool) {
         if held && self.held.is_none() {
-            self.held = Some(self.rollup());
+            let facts = |request: &Request| Before { facts: request.facts.clone(), answers: None };
+            let requests = self.requests.iter().map(|(key, request)| (*key, facts(request))).collect();
+            self.held = Some((self.rollup(), requests));
         } else if !held {
             self.held = None;
         }
@@ -213,7 +215,7 @@ impl Fixture {
 
 impl Data for Fixture {
     fn still(&self, now_ns: u64) -> Arc<Past> {
-        Arc::new(Past::still(self.newest(), self.standing(), now_ns))
+        Arc::new(Past::still(self.newest().map(|(key, _)| key), self.standing(), now_ns))
     }
     fn past(&self, at_ns: u64) -> Arc<Past> {
         let there: Vec<(RequestKey, Facts)> = self
@@ -225,12 +227,7 @@ impl Data for Fixture {
             })
             .collect();
         let total = there.len() as u64;
-        let past = Past::still(
-            there.iter().map(|(key, facts)| (*key, facts)),
-            Standing { total, ..Default::default() },
-            at_ns,
-        );
-        Arc::new(past.looking_back())
+        Arc::new(Past::back(there, Standing { total, ..Default::default() }, at_ns))
     }
     fn heard(&self) -> Option<(u64, u64)> {
         let first = self.newest().map(|(_, facts)| facts.start_ns).min()?;
@@ -246,8 +243,11 @@ impl Data for Fixture {
     fn answers(&self, _: RequestKey) -> Option<&Answers> {
         None
     }
-    fn checked(&self) -> &Checked {
-        &self.checked
+    fn before(&self, _: &Arc<Past>, key: RequestKey) -> Option<&Before> {
+        self.held.as_ref()?.1.get(&key)
+    }
+    fn said(&self) -> &Said {
+        self.checked.said()
     }
     fn version(&self) -> u64 {
         self.version
@@ -277,7 +277,7 @@ impl Data for Fixture {
     }
     fn seen(&self) -> Seen<'_> {
         let newest = Box::new(self.order.iter().rev().copied());
-        let rollup = self.held.as_ref().map_or_else(|| Cow::Owned(self.rollup()), Cow::Borrowed);
+        let rollup = self.held.as_ref().map_or_else(|| Cow::Owned(self.rollup()), |(rollup, _)| Cow::Borrowed(rollup));
         Seen { rollup, window_ns: None, until_ns: NOW, whole: true, newest }
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {

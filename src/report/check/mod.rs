@@ -302,7 +302,7 @@ fn check_rows(store: &Store, scope: Option<&BTreeSet<RequestKey>>, rules: &Rules
     let mut place = vec![None; ALL.len()];
     for id in CheckId::all().filter(|id| rules.wants(id.check())) {
         place[usize::from(id.0)] = Some(rows.len());
-        let all = || store.checked().counts(id);
+        let all = || store.checked().said().counts(id);
         rows.push(CheckRow::new(id, counts.as_ref().map_or_else(all, |counts| counts[usize::from(id.0)])));
     }
     let fails = |level: Level| level == Level::Error || (rules.strict && level == Level::Warning);

@@ -96,10 +96,10 @@ fn eviction_takes_whole_requests_gives_every_byte_back_and_spares_the_pinned_one
     // What went was asked before it went, what stayed is asked in the end.
     store.check_all();
     for check in CheckId::all() {
-        let CheckCounts { holds, violated, unknown } = store.checked().counts(check);
+        let CheckCounts { holds, violated, unknown } = store.checked().said().counts(check);
         assert_eq!(holds + violated + unknown, 200, "{}", check.check().id);
     }
-    assert!(store.checked().counts(CheckId::of("root.unique").unwrap()).holds == 200);
+    assert!(store.checked().said().counts(CheckId::of("root.unique").unwrap()).holds == 200);
     store.pin(None);
     store.limits.memory = 0;
     store.refresh(300);
@@ -150,7 +150,7 @@ fn a_request_too_large_to_be_checked_is_unknown_to_every_check_that_applies() {
             other => panic!("{}: {other:?}", check.check().id),
         };
         assert_eq!(why == Why::Layout, !check.check().layouts.contains(&facts.layout));
-        assert_eq!(store.checked().counts(check).unknown, 1);
+        assert_eq!(store.checked().said().counts(check).unknown, 1);
     }
     let [note] = answers.findings() else { panic!() };
     assert_eq!(note.to_string(), "tree.span-count (note): request r1: 10007 spans are too many to be checked");

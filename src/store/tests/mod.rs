@@ -2,6 +2,7 @@
 
 mod bounds;
 mod chaos;
+mod held;
 mod lens;
 mod order;
 mod requests;

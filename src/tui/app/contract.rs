@@ -62,10 +62,14 @@ impl ExitReason {
     }
 }
 
+/// Sees the data, and says what is to be held.
+pub type See<'a> = dyn FnMut(&dyn Data, &Vitals) -> Option<Arc<Past>> + 'a;
+
 /// Where the data is. One look holds it for as long as a frame needs, not longer.
 pub trait Hub {
-    /// Shows the data as it is at the time of the look.
-    fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals));
+    /// Shows the data as it is at the time of the look, and holds from then on what `see` gives: the requests as they were,
+    /// when what is shown is to stand still or to look back. Nothing comes in between.
+    fn look(&self, look: &Look<'_>, see: &mut See<'_>);
 }
 
 /// What a look at the data is for.
@@ -78,8 +82,6 @@ pub struct Look<'a> {
     pub filter: &'a Filter,
     /// Length of the window, nanoseconds; `None` for everything.
     pub window_ns: Option<u64>,
-    /// The requests as they were, when what is shown stands still or looks back.
-    pub past: Option<&'a Arc<Past>>,
 }
 
 /// What the loop needs of its terminal beside drawing.
@@ -104,8 +106,11 @@ pub trait Host {
     fn mouse(&mut self, _on: bool) -> io::Result<()> {
         Ok(())
     }
-    /// Writes a new file; says where, or why not.
-    fn save(&mut self, stem: &str, bytes: &[u8]) -> String {
+    /// Writes a new file; says where.
+    ///
+    /// # Errors
+    /// Says why nothing was written.
+    fn save(&mut self, stem: &str, bytes: &[u8]) -> Result<String, String> {
         save(Path::new(""), stem, bytes)
     }
     /// Whether the terminal is still there.

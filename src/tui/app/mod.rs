@@ -36,7 +36,7 @@ use crate::view::format::clock_ms;
 use crate::view::header::{Meter, Vitals, header};
 use crate::view::pace::Pace;
 
-pub use contract::{Event, ExitReason, Host, Hub, Look, Setup};
+pub use contract::{Event, ExitReason, Host, Hub, Look, See, Setup};
 pub use run::MAX_FPS;
 
 /// What the loop is asked to do with its host.
@@ -215,10 +215,10 @@ impl<'a> App<'a> {
     /// Lets the top layer act on the data so many times, and does what it asks for.
     fn with_top(&mut self, times: usize, mut act: impl FnMut(&mut dyn Layer, &Scene<'_>) -> Vec<Command>) {
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
-        let (window_ns, past) = (self.env.window.length_ns(), self.past());
-        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
+        let window_ns = self.env.window.length_ns();
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns }, &mut |live, vitals| {
             for time in 0..times {
-                let Some(mut top) = self.layers.pop() else { return };
+                let Some(mut top) = self.layers.pop() else { break };
                 // Several keys in one frame: each finds what the one before made.
                 if self.stale && time == 0 {
                     self.scene(live, vitals, |scene| top.refresh(scene));
@@ -230,6 +230,7 @@ impl<'a> App<'a> {
                     self.obey(command, live, vitals, now_ns);
                 }
             }
+            self.past()
         });
     }
 
@@ -253,8 +254,7 @@ impl<'a> App<'a> {
             Command::Theme(chosen) => self.env.chosen = *chosen,
             Command::Pause if self.frozen.is_some() => self.frozen = None,
             Command::Pause => {
-                let shown: Vec<RequestKey> = self.layers.iter().flat_map(|layer| layer.shown()).collect();
-                self.frozen = Some(Frozen::new(live, &shown, now_ns));
+                self.frozen = Some(Frozen::new(live, now_ns));
                 self.say("what is shown stands still; , and . move it back and forth in time, p goes on".into());
             }
             Command::Act(action) => self.requests.push(Request::Act(action)),
@@ -309,8 +309,8 @@ impl<'a> App<'a> {
         self.area = area;
         let (hub, now_ns, pin, filter) = (self.hub, (self.clock)(), self.pin(), self.env.filter.clone());
         self.message.lapse();
-        let (window_ns, past) = (self.env.window.length_ns(), self.past());
-        hub.look(&Look { now_ns, pin, filter: &filter, window_ns, past: past.as_ref() }, &mut |live, vitals| {
+        let window_ns = self.env.window.length_ns();
+        hub.look(&Look { now_ns, pin, filter: &filter, window_ns }, &mut |live, vitals| {
             self.meter.sample(live.counts().spans_received, now_ns);
             let pace = match &self.frozen {
                 Some(frozen) if frozen.past().looks_back() => {
@@ -334,6 +334,7 @@ impl<'a> App<'a> {
             self.scene(live, vitals, |scene| layers.iter_mut().for_each(|layer| layer.refresh(scene)));
             self.layers = layers;
             self.stale = false;
+            self.past()
         });
     }
 

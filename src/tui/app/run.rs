@@ -41,8 +41,8 @@ impl App<'_> {
                     self.say(told);
                 }
                 Request::Save(stem, bytes, note) => {
-                    let told = host.save(&stem, &bytes);
-                    self.say(told + &note);
+                    // Of what was not written nothing is left out.
+                    self.say(host.save(&stem, &bytes).map_or_else(|why| why, |told| told + &note));
                 }
             }
         }

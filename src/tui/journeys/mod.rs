@@ -6,6 +6,7 @@ mod fingers;
 mod list;
 mod looks;
 mod mouse;
+mod paused;
 mod request;
 mod running;
 mod sizes;
@@ -18,7 +19,7 @@ use std::io;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use proptest::prelude::*;
 
-use super::app::{App, Event, ExitReason, Host, Hub, Look};
+use super::app::{App, Event, ExitReason, Host, Hub, Look, See};
 use super::keys::Key;
 use super::screen::{Screen, dump};
 use super::shared::Shared;
@@ -39,10 +40,10 @@ struct Desk {
 }
 
 impl Hub for Desk {
-    fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
+    fn look(&self, look: &Look<'_>, see: &mut See<'_>) {
         self.pinned.set(look.pin);
-        self.data.borrow_mut().hold(look.past.is_some());
-        see(&*self.data.borrow(), &self.vitals.borrow());
+        let past = see(&*self.data.borrow(), &self.vitals.borrow());
+        self.data.borrow_mut().hold(past.is_some());
     }
 }
 
@@ -52,6 +53,7 @@ struct Hands {
     stops: u32,
     mouse: Vec<bool>,
     saved: Vec<(String, String)>,
+    disk_is_full: bool,
 }
 
 impl Host for Hands {
@@ -70,9 +72,12 @@ impl Host for Hands {
         self.mouse.push(on);
         Ok(())
     }
-    fn save(&mut self, stem: &str, bytes: &[u8]) -> String {
+    fn save(&mut self, stem: &str, bytes: &[u8]) -> Result<String, String> {
+        if self.disk_is_full {
+            return Err("nothing was exported: no room".into());
+        }
         self.saved.push((stem.to_owned(), String::from_utf8_lossy(bytes).into_owned()));
-        format!("saved {stem}")
+        Ok(format!("saved {stem}"))
     }
     fn is_there(&self) -> bool {
         true

@@ -3,16 +3,6 @@
 use super::*;
 
 #[test]
-fn paused_trees_do_not_grow_until_the_screen_goes_on() {
-    let desk = desk(cluster());
-    let mut journey = Journey::new(&desk, (120, 40));
-    journey.keys("j j j Enter p");
-    desk.data.borrow_mut().span(RequestKey(5), def(77, 2, "late.span", 50.0, 60.0));
-    assert!(!journey.keys("j k").contains("late.span"));
-    assert!(journey.keys("p").contains("late.span"));
-}
-
-#[test]
 fn b34_the_chosen_span_stays_chosen_while_its_parents_arrive() {
     let mut data = Fixture::default();
     let key = data.add(Facts { request_id: "r".into(), start_ns: NOW - 2000 * MS, ..Facts::default() });

@@ -72,7 +72,7 @@ fn the_loop_serves_keys_before_data_and_ends_with_its_reason() {
 struct Counted<'a>(&'a Desk, Cell<usize>);
 
 impl Hub for Counted<'_> {
-    fn look(&self, look: &Look<'_>, see: &mut dyn FnMut(&dyn Data, &Vitals)) {
+    fn look(&self, look: &Look<'_>, see: &mut See<'_>) {
         self.1.set(self.1.get() + 1);
         self.0.look(look, see);
     }

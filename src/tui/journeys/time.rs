@@ -77,6 +77,10 @@ fn an_export_of_the_list_counts_what_it_holds() {
     journey.screen();
     let told = journey.keys("e");
     assert!(told.contains("saved reqtop-500-requests; only the first 500 of the list: `reqtop export"), "{told}");
+    journey.hands.disk_is_full = true;
+    let told = journey.keys("e");
+    assert!(told.contains("no room") && !told.contains("only the first"), "{told}");
+    journey.hands.disk_is_full = false;
     // Full, it lets go of what stands still.
     journey.keys("p");
     let keys: Vec<RequestKey> = desk.data.borrow().newest().map(|(key, _)| key).collect();

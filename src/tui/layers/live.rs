@@ -344,7 +344,7 @@ impl Layer for Live {
             (false, behind) => behind.then_some(CATCH_UP),
         };
         self.stays_right = [ages, behind, panes_stay_right(scene)].into_iter().flatten().min();
-        self.outcomes = crate::view::outcomes::outcomes(&data.standing(), data.checked().violations());
+        self.outcomes = crate::view::outcomes::outcomes(&data.standing(), data.said().violations());
         self.pane = requests::Requests {
             cursor: (!rows.is_empty()).then(|| self.row.min(rows.len() - 1)),
             columns,
@@ -365,10 +365,6 @@ impl Layer for Live {
             seat.draw(buf, area, self.focus == Focus::Pane(seat.id()), env, theme);
         }
         requests::draw(buf, areas.requests, &self.pane, theme);
-    }
-
-    fn shown(&self) -> Vec<RequestKey> {
-        self.pane.rows.iter().map(|row| row.key).collect()
     }
 
     fn stays_right(&self) -> Option<Duration> {

@@ -226,10 +226,6 @@ pub trait Layer {
     fn looks_at(&self) -> Option<RequestKey> {
         None
     }
-    /// The requests it shows a part of.
-    fn shown(&self) -> Vec<RequestKey> {
-        Vec::new()
-    }
     /// How long what it shows stays right although nothing comes; `None` for ever.
     fn stays_right(&self) -> Option<Duration> {
         None

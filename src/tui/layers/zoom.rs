@@ -8,7 +8,6 @@ use ratatui::layout::Rect;
 use super::help::Help;
 use super::seat::Seat;
 use super::{Command, Env, Layer, Scene, pane_command, pane_of};
-use crate::lifecycle::request::RequestKey;
 use crate::tui::action::{Action, Place};
 use crate::tui::mouse::{Gesture, Pointer};
 use crate::tui::panes::{header, outcomes};
@@ -81,7 +80,7 @@ impl Layer for Zoom {
 
     fn refresh(&mut self, scene: &Scene<'_>) {
         self.seat.refresh(scene, pane_area(scene.area), true);
-        self.outcomes = crate::view::outcomes::outcomes(&scene.data.standing(), scene.data.checked().violations());
+        self.outcomes = crate::view::outcomes::outcomes(&scene.data.standing(), scene.data.said().violations());
         self.stays_right = super::panes_stay_right(scene);
     }
 
@@ -93,10 +92,6 @@ impl Layer for Zoom {
             outcomes::draw(buf, line(1), &self.outcomes, env.filter.text(), theme);
         }
         self.seat.draw(buf, pane, true, env, theme);
-    }
-
-    fn shown(&self) -> Vec<RequestKey> {
-        Vec::new()
     }
 
     fn stays_right(&self) -> Option<Duration> {

@@ -53,8 +53,6 @@ pub struct RequestLayer {
     folded: HashSet<NodeId>,
     top: usize,
     boilerplate: bool,
-    /// The rows there were when the screen was paused; later ones are not shown until it goes on.
-    known: Option<HashSet<NodeId>>,
     title: Vec<Line>,
     trace: Option<TraceId>,
     marks: String,
@@ -76,7 +74,6 @@ impl RequestLayer {
             folded: HashSet::new(),
             top: 0,
             boilerplate: false,
-            known: None,
             title: Vec::new(),
             trace: None,
             marks: String::new(),
@@ -93,11 +90,7 @@ impl RequestLayer {
     }
 
     fn rows(&self, request: &RequestView<'_>) -> Vec<TreeRow> {
-        let mut rows = open_rows(request, &self.folded);
-        if let Some(known) = &self.known {
-            rows.retain(|row| known.contains(&NodeId::of(row.node, request)));
-        }
-        rows
+        open_rows(request, &self.folded)
     }
 
     /// The row of the chosen span. A parent that was missing when it was chosen is found when it has come; with nothing
@@ -194,12 +187,6 @@ impl RequestLayer {
         let facts = request.facts;
         self.story = crate::view::story::story(facts, scene.env.now_ns);
         let areas = self.areas(scene.area);
-        if !scene.env.paused {
-            self.known = None;
-        } else if self.known.is_none() {
-            let all = request.tree().into_iter().map(|row| NodeId::of(row.node, request));
-            self.known = Some(all.collect());
-        }
         let rows = self.rows(request);
         let at = self.place(&rows, request);
         self.chosen = rows.get(at).map(|row| NodeId::of(row.node, request));
@@ -403,10 +390,6 @@ impl Layer for RequestLayer {
 
     fn looks_at(&self) -> Option<RequestKey> {
         Some(self.key)
-    }
-
-    fn shown(&self) -> Vec<RequestKey> {
-        vec![self.key]
     }
 
     fn stays_right(&self) -> Option<Duration> {
