@@ -5,9 +5,10 @@ use std::cell::OnceCell;
 use std::fmt::Display;
 
 use super::around::Surroundings;
+use super::missed::Missed;
 use super::{Answer, CheckId, Finding, Level, Moment, Why};
 use crate::lifecycle::body::Attr;
-use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::catalogue::{Field, Unit};
 use crate::lifecycle::facts::{Facts, Marks, State};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::packed::Value;
@@ -40,6 +41,8 @@ pub(super) struct Case<'a> {
     lifecycle: Vec<u32>,
     /// The frontend's dispatches, by index.
     dispatches: Vec<u32>,
+    /// What was looked for in vain where the sender dropped attributes.
+    missed: Missed,
 }
 
 /// A key that one span carries more than once.
@@ -60,6 +63,8 @@ pub(super) struct Span<'c> {
     /// How many attributes it carries.
     pub count: u32,
     attrs: &'c [(Field, Value<'c>)],
+    /// The case's, when the sender dropped attributes of this span.
+    missed: Option<&'c Missed>,
 }
 
 /// Where a way up the tree leads.
@@ -91,6 +96,7 @@ impl<'a> Case<'a> {
             places: OnceCell::new(),
             lifecycle: Vec::new(),
             dispatches: Vec::new(),
+            missed: Missed::of(view.spans.len()),
         };
         case.by_stage.sort_by_key(|at| view.spans[*at as usize].stage as u8);
         for (at, span) in view.spans.iter().enumerate() {
@@ -133,7 +139,9 @@ impl<'a> Case<'a> {
     pub fn span(&self, at: u32) -> Span<'_> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before as usize].0);
         let (end, count) = self.ends[at as usize];
-        Span { at, view: &self.view.spans[at as usize], count, attrs: &self.attrs[start as usize..end as usize] }
+        let view = &self.view.spans[at as usize];
+        let missed = (view.body.head().dropped[0] > 0).then_some(&self.missed);
+        Span { at, view, count, attrs: &self.attrs[start as usize..end as usize], missed }
     }
 
     /// Every span, by start.
@@ -216,9 +224,15 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The root's outcome, when it is one of the six.
+    /// The root's outcome, when it says one of the six.
     pub fn outcome(&self) -> Option<Outcome> {
-        self.facts.outcome.filter(|_| self.facts.outcome_word.is_empty())
+        let said = || self.root().is_none_or(|root| root.has(Field::Outcome));
+        self.facts.outcome.filter(|_| self.facts.outcome_word.is_empty() && said())
+    }
+
+    /// Why there is no outcome.
+    pub fn no_outcome(&self) -> Why {
+        if self.root().is_some() { Why::Unsaid } else { Why::NoRoot }
     }
 
     /// Whether the root says success.
@@ -243,7 +257,11 @@ impl<'a> Case<'a> {
 impl<'c> Span<'c> {
     /// The last value of a field.
     pub fn get(self, field: Field) -> Option<Value<'c>> {
-        self.attrs.iter().rev().find(|(other, _)| *other == field).map(|(_, value)| *value)
+        let found = self.attrs.iter().rev().find(|(other, _)| *other == field).map(|(_, value)| *value);
+        if let (None, Some(missed)) = (found, self.missed) {
+            missed.note(self.at);
+        }
+        found
     }
 
     /// The last text of a field; empty when absent or not text.
@@ -276,14 +294,46 @@ impl<'c> Span<'c> {
         self.get(field).is_some_and(|value| !matches!(value, Value::Empty | Value::Str("")))
     }
 
+    /// Whether a field is there with a value of its kind. What is not is as good as absent (spec lifecycle-spans: an
+    /// unknown value is unknown): who asks for the field complains, who compares it cannot tell.
+    pub fn says(self, field: Field) -> bool {
+        match field {
+            Field::SelectedWorker | Field::BestWorker | Field::DestinationWorker | Field::RouteWorker => {
+                self.number(field).is_some()
+            }
+            Field::DispatchPhase | Field::RoutePhase | Field::Pool => Phase::of(self.text(field)) != Phase::Unknown,
+            _ => match field.row().map(|row| row.unit) {
+                Some(Unit::Count | Unit::Bytes | Unit::Tokens) => self.counted(field).is_some(),
+                Some(Unit::UnixNanos) => self.number(field).is_some(),
+                Some(Unit::Cost | Unit::Millis) => self.float(field).is_some(),
+                Some(Unit::Flag) => self.flag(field).is_some(),
+                Some(Unit::Text | Unit::Json) | None => self.has(field),
+            },
+        }
+    }
+
+    /// Those of some fields that it does not say, by name, with what came instead.
+    pub fn unsaid(self, fields: &[(Field, &str)]) -> Vec<String> {
+        let absent = fields.iter().filter(|(field, _)| !self.says(*field));
+        absent
+            .map(|(field, name)| match self.get(*field).filter(|_| self.has(*field)) {
+                Some(value) => format!("{name} ({:?} is none)", brief(value)),
+                None => (*name).to_owned(),
+            })
+            .collect()
+    }
+
     /// The attempt it belongs to.
     pub fn attempt(self) -> u64 {
         self.number(Field::Attempt).unwrap_or(0)
     }
 
-    /// A worker named by two fields.
+    /// A worker named by two fields; none where the rank is no rank.
     pub fn worker(self, id: Field, rank: Field) -> Option<Worker> {
-        let rank = self.number(rank).and_then(|rank| u32::try_from(rank).ok());
+        let rank = match self.number(rank).and_then(|rank| u32::try_from(rank).ok()) {
+            None if self.has(rank) => return None,
+            rank => rank,
+        };
         Some(Worker { id: self.number(id)?, rank })
     }
 
@@ -343,6 +393,33 @@ pub(super) fn named(worker: Option<Worker>) -> String {
     }
 }
 
+/// The most characters of a value that is none that are repeated.
+const MOST_SAID: usize = 40;
+
+/// A value as it came, shortened.
+pub(super) fn brief(value: Value<'_>) -> String {
+    value.display().chars().take(MOST_SAID).collect()
+}
+
+/// Whether two are one worker; `None` when that cannot be told: only one of them names a rank.
+pub(super) fn one_worker(one: Worker, other: Worker) -> Option<bool> {
+    match (one.id == other.id, one.rank, other.rank) {
+        (false, ..) => Some(false),
+        (true, Some(rank), Some(its)) => Some(rank == its),
+        (true, None, None) => Some(true),
+        (true, ..) => None,
+    }
+}
+
+/// Whether both hold; `None` when that depends on one that cannot be told.
+pub(super) fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
+    match (one, other) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
 /// The same worker, as far as both name a rank.
 pub(super) fn same_worker(one: Worker, other: Worker) -> bool {
     one.id == other.id && (one.rank == other.rank || one.rank.is_none() || other.rank.is_none())
@@ -361,6 +438,7 @@ pub(super) struct Asked<'c, 'a> {
 
 impl<'c, 'a> Asked<'c, 'a> {
     pub fn new(case: &'c Case<'a>, check: CheckId, findings: &'c mut Vec<Finding>) -> Self {
+        case.missed.next();
         Self { case, check, findings, tested: false, violated: false, unknown: None }
     }
 
@@ -371,10 +449,14 @@ impl<'c, 'a> Asked<'c, 'a> {
 
     /// Expects something of what is there, at a level of its own.
     pub fn expect_at(&mut self, level: Level, span: Option<Span<'_>>, holds: bool, say: impl FnOnce() -> String) {
+        if self.case.missed.doubts(span.map(|span| span.at)) {
+            return self.unknown(Why::Lost);
+        }
         self.tested = true;
         if !holds {
             self.violated = true;
             self.find(level, span, say());
+            self.case.missed.told();
         }
     }
 
@@ -386,6 +468,30 @@ impl<'c, 'a> Asked<'c, 'a> {
             self.unknown(Why::Lost);
         } else {
             self.expect_at(self.check.check().level, span, there, say);
+        }
+    }
+
+    /// Whether a span says all of what is to be compared; else it cannot be told.
+    pub fn compares(&mut self, span: Span<'_>, fields: &[Field]) -> bool {
+        let says = fields.iter().all(|field| span.says(*field));
+        if !says {
+            self.unsaid();
+        }
+        says
+    }
+
+    /// What is to be compared was not recorded, or was dropped by its sender.
+    pub fn unsaid(&mut self) {
+        let lost = self.case.missed.lately();
+        self.case.missed.told();
+        self.unknown(if lost { Why::Lost } else { Why::Unsaid });
+    }
+
+    /// Expects what can be told one way or the other.
+    pub fn expect_if_told(&mut self, span: Option<Span<'_>>, holds: Option<bool>, say: impl FnOnce() -> String) {
+        match holds {
+            Some(holds) => self.expect_at(self.check.check().level, span, holds, say),
+            None => self.unsaid(),
         }
     }
 
@@ -413,7 +519,10 @@ impl<'c, 'a> Asked<'c, 'a> {
     }
 
     /// What it comes to.
-    pub fn answer(self) -> Answer {
+    pub fn answer(mut self) -> Answer {
+        if self.case.missed.lately() {
+            self.unknown(Why::Lost);
+        }
         match (self.violated, self.unknown, self.tested) {
             (true, ..) => Answer::Violated,
             (false, Some(why), _) => Answer::Unknown(why),

@@ -194,6 +194,7 @@ impl Scene {
             "dynamo.router.candidate.filtered.unavailable=0",
             "dynamo.router.candidate.filtered.policy=1",
             "dynamo.router.algorithm.id=composed",
+            "dynamo.router.algorithm.version=v1",
             "dynamo.router.decision.schema=selection.v1",
             "dynamo.router.selection.policy=composed",
             "dynamo.router.selected.dp.rank=0",
@@ -339,6 +340,27 @@ impl Scene {
         self
     }
 
+    /// Every attribute there is, as its span (`name#n`) and key.
+    pub fn attributes(&self) -> Vec<(String, String)> {
+        let mut met: Vec<&str> = Vec::new();
+        let mut all = Vec::new();
+        for span in &self.spans {
+            met.push(&span.name);
+            let nth = met.iter().filter(|name| **name == span.name).count();
+            let mut keys: Vec<&String> = span.attrs.iter().map(|(key, _)| key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            all.extend(keys.into_iter().map(|key| (format!("{}#{nth}", span.name), key.clone())));
+        }
+        all
+    }
+
+    /// Takes these attributes away from every span.
+    pub fn without_all(mut self, keys: &[&str]) -> Self {
+        self.spans.iter_mut().for_each(|span| span.attrs.retain(|(key, _)| !keys.contains(&&**key)));
+        self
+    }
+
     /// Carries an attribute once more.
     pub fn repeat(mut self, span: &str, key: &str, value: &str) -> Self {
         self.find(span).attrs.push((key.to_owned(), value.to_owned()));
@@ -476,12 +498,17 @@ impl Scene {
 
     /// The store that has it, and its view.
     pub fn with_view<T>(&self, look: impl FnOnce(&RequestView<'_>) -> T) -> T {
+        self.with_one(look).expect("one request")
+    }
+
+    /// The view of it, as long as it is one request.
+    fn with_one<T>(&self, look: impl FnOnce(&RequestView<'_>) -> T) -> Option<T> {
         let mut store = Store::new(Limits::default());
         self.send(&mut store);
         store.finish(1);
         let keys: Vec<_> = store.requests().map(|(key, _)| key).collect();
-        let [key] = keys[..] else { panic!("{} requests", keys.len()) };
-        look(&store.request(key).unwrap())
+        let [key] = keys[..] else { return None };
+        Some(look(&store.request(key).unwrap()))
     }
 
     fn send(&self, store: &mut Store) {
@@ -512,6 +539,11 @@ impl Scene {
     /// What every check says.
     pub fn answers(&self, around: &dyn Surroundings, moment: Moment) -> Answers {
         self.with_view(|view| super::answer(view, around, moment))
+    }
+
+    /// What every check says in the end, as long as it is one request.
+    pub fn told(&self) -> Option<Answers> {
+        self.with_one(|view| super::answer(view, &Nothing, Moment::Settled))
     }
 
     fn settled(&self, id: &str) -> (Answer, Answers) {

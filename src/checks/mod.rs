@@ -20,7 +20,10 @@ mod dispatch;
 mod fixture;
 mod identity;
 pub mod load;
+mod missed;
 mod mode;
+#[cfg(test)]
+mod needs;
 mod places;
 mod queue;
 mod record;
