@@ -96,7 +96,7 @@ impl<'a> Case<'a> {
             places: OnceCell::new(),
             lifecycle: Vec::new(),
             dispatches: Vec::new(),
-            missed: Missed::of(view.spans.len()),
+            missed: Missed::of(if view.spans.iter().any(dropped) { view.spans.len() } else { 0 }),
         };
         case.by_stage.sort_by_key(|at| view.spans[*at as usize].stage as u8);
         for (at, span) in view.spans.iter().enumerate() {
@@ -140,7 +140,7 @@ impl<'a> Case<'a> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before as usize].0);
         let (end, count) = self.ends[at as usize];
         let view = &self.view.spans[at as usize];
-        let missed = (view.body.head().dropped[0] > 0).then_some(&self.missed);
+        let missed = (self.missed.watches() && dropped(view)).then_some(&self.missed);
         Span { at, view, count, attrs: &self.attrs[start as usize..end as usize], missed }
     }
 
@@ -361,6 +361,11 @@ impl<'c> Span<'c> {
 /// Whether a request is over: ended or lost, or its `http-request` has come without the root that ends with it.
 fn over(facts: &Facts) -> bool {
     facts.state != State::InFlight || facts.has_http
+}
+
+/// Whether the sender dropped attributes of a span.
+fn dropped(span: &SpanView<'_>) -> bool {
+    span.body.head().dropped[0] > 0
 }
 
 /// A rough hash of a key: equal keys have equal ones. Keys of one span differ at their ends.

@@ -93,8 +93,12 @@ fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             Some(selected) => one_worker(selected, destination),
             None => (!made(span)).then_some(false),
         };
-        let before = case.spans(Stage::Selection).filter(|span| span.view.start_ns <= dispatch.view.start_ns);
-        let fits: Vec<_> = before.map(|span| both(of_leg(span), chose(span))).collect();
+        let before = |span: Span<'_>| {
+            let (one, other) = (span.view.start_ns, dispatch.view.start_ns);
+            (one > 0 && other > 0).then_some(one <= other)
+        };
+        let choices = case.spans(Stage::Selection);
+        let fits: Vec<_> = choices.map(|span| both(before(span), both(of_leg(span), chose(span)))).collect();
         if fits.contains(&Some(true)) {
             asked.expect(dispatch, true, String::new);
         } else if fits.contains(&None) {

@@ -340,20 +340,31 @@ impl Scene {
         self
     }
 
-    /// Every attribute there is, as its span (`name#n`) and key.
-    pub fn attributes(&self) -> Vec<(String, String)> {
-        let mut met: Vec<&str> = Vec::new();
+    /// Every attribute there is, as its span (`name#n`), key and value.
+    pub fn attributes(&self) -> Vec<(String, String, String)> {
         let mut all = Vec::new();
-        for span in &self.spans {
-            met.push(&span.name);
-            let nth = met.iter().filter(|name| **name == span.name).count();
-            let mut keys: Vec<&String> = span.attrs.iter().map(|(key, _)| key).collect();
-            keys.sort_unstable();
-            keys.dedup();
-            all.extend(keys.into_iter().map(|key| (format!("{}#{nth}", span.name), key.clone())));
+        for (span, (name, ..)) in self.spans.iter().zip(self.timed()) {
+            let mut attrs: Vec<_> = span.attrs.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+            attrs.sort_unstable();
+            attrs.dedup_by(|one, other| one.0 == other.0);
+            all.extend(attrs.into_iter().map(|(key, value)| (name.clone(), key, value)));
         }
         all
     }
+
+    /// Every span with its times, microseconds.
+    pub fn timed(&self) -> Vec<(String, i64, i64)> {
+        let mut met: Vec<&str> = Vec::new();
+        let timed = self.spans.iter().map(|span| {
+            met.push(&span.name);
+            let nth = met.iter().filter(|name| **name == span.name).count();
+            (format!("{}#{nth}", span.name), span.start_us, span.end_us)
+        });
+        timed.collect()
+    }
+
+    /// The time that stands for none.
+    pub const NO_TIME: i64 = -(EPOCH_US as i64);
 
     /// Takes these attributes away from every span.
     pub fn without_all(mut self, keys: &[&str]) -> Self {
@@ -474,6 +485,12 @@ impl Scene {
             drop(above.insert(field.to_owned(), value))
         }
         self
+    }
+
+    /// Changes the record so, as long as it can still be read.
+    pub fn with_record(&self, pointer: &str, value: Json) -> Option<Self> {
+        let changed = self.clone().record(pointer, value);
+        Record::from_json(changed.records[0].to_string().as_bytes()).is_ok().then_some(changed)
     }
 
     /// The `request_end` record comes again, a little later.

@@ -14,9 +14,14 @@ pub(super) struct Missed {
 }
 
 impl Missed {
-    /// Nothing yet, of so many spans.
+    /// Nothing yet, of so many spans; of none where no sender dropped anything.
     pub fn of(spans: usize) -> Self {
         Self { asking: Cell::new(0), lately: Cell::new(false), by_span: vec![Cell::new(0); spans] }
+    }
+
+    /// Whether there are spans whose sender dropped something.
+    pub fn watches(&self) -> bool {
+        !self.by_span.is_empty()
     }
 
     /// The next check is asked.

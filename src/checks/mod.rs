@@ -6,6 +6,8 @@
 //!
 //! - A check *holds*, is *violated*, or is *unknown*; unknown is never a pass. It is unknown where a stage it is about did
 //!   not happen, where layout or mode do not record it, and where something it needs has not arrived or is known lost.
+//! - A value that is none of its field's kind is as good as absent. What is absent violates the check that asks for it,
+//!   and leaves those unknown that compare it; where the sender dropped attributes of the span, it leaves both unknown.
 //! - What is missing violates only once the request is [`Moment::Settled`]; what is wrong violates at once.
 //! - In the draft layout every deviation is a warning (spec checks.md).
 //!

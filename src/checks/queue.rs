@@ -216,6 +216,11 @@ fn then_selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             }
             continue;
         }
+        let timeless = |span: Span<'_>| span.view.start_ns == 0;
+        if left_ns == 0 || case.siblings(queue, Stage::Selection).any(timeless) {
+            asked.unsaid();
+            continue;
+        }
         let early = beside.find(|selection| selection.view.start_ns < left_ns && left_ns >= queue.view.start_ns);
         asked.expect(queue, early.is_none(), || {
             let (id, ahead) = early.map_or_else(Default::default, |early| {
