@@ -1,12 +1,13 @@
-//! A request as the checks ask it: every attribute read once, spans by stage, the way up the tree; and how an answer is
-//! put together from many small expectations.
+//! A request as the checks ask it: every attribute read once, spans by stage, the way up the tree. How an answer is put
+//! together is `asked`'s matter, how values stand in sentences and compare that of `words`.
 
 use std::cell::OnceCell;
-use std::fmt::Display;
 
 use super::around::Surroundings;
+pub(super) use super::asked::Asked;
 use super::missed::Missed;
-use super::{Answer, CheckId, Finding, Level, Moment, Why};
+pub(super) use super::words::{both, brief, named, one_worker, said, same_worker, word};
+use super::{Moment, Why};
 use crate::lifecycle::body::Attr;
 use crate::lifecycle::catalogue::{Field, Unit};
 use crate::lifecycle::facts::{Facts, Marks, State};
@@ -14,7 +15,7 @@ use crate::lifecycle::ids::Worker;
 use crate::lifecycle::packed::Value;
 use crate::lifecycle::record::{Record, RecordBody, RequestEnd};
 use crate::lifecycle::request::{Node, RequestView, SpanView, Up};
-use crate::lifecycle::stage::{Layout, Outcome, Phase, Stage};
+use crate::lifecycle::stage::{Outcome, Phase, Stage};
 
 /// A request with what all checks read of it.
 pub(super) struct Case<'a> {
@@ -42,7 +43,7 @@ pub(super) struct Case<'a> {
     /// The frontend's dispatches, by index.
     dispatches: Vec<u32>,
     /// What was looked for in vain where the sender dropped attributes.
-    missed: Missed,
+    pub missed: Missed,
 }
 
 /// A key that one span carries more than once.
@@ -377,164 +378,6 @@ fn sketch(key: &str) -> u32 {
         ^ from_end(2).wrapping_mul(0x85eb)
         ^ from_end(4).wrapping_mul(0xc2b2);
     mixed ^ mixed >> 8
-}
-
-/// A value as it stands in a sentence.
-pub(super) fn said(value: Option<impl Display>) -> String {
-    value.map_or_else(|| "nothing".to_owned(), |value| value.to_string())
-}
-
-/// A word as it stands in a sentence.
-pub(super) fn word(word: &str) -> &str {
-    if word.is_empty() { "nothing" } else { word }
-}
-
-/// A worker as it stands in a sentence: the whole id.
-pub(super) fn named(worker: Option<Worker>) -> String {
-    match worker {
-        Some(Worker { id, rank: Some(rank) }) => format!("{id}:{rank}"),
-        Some(Worker { id, rank: None }) => id.to_string(),
-        None => "none".to_owned(),
-    }
-}
-
-/// The most characters of a value that is none that are repeated.
-const MOST_SAID: usize = 40;
-
-/// A value as it came, shortened.
-pub(super) fn brief(value: Value<'_>) -> String {
-    value.display().chars().take(MOST_SAID).collect()
-}
-
-/// Whether two are one worker; `None` when that cannot be told: only one of them names a rank.
-pub(super) fn one_worker(one: Worker, other: Worker) -> Option<bool> {
-    match (one.id == other.id, one.rank, other.rank) {
-        (false, ..) => Some(false),
-        (true, Some(rank), Some(its)) => Some(rank == its),
-        (true, None, None) => Some(true),
-        (true, ..) => None,
-    }
-}
-
-/// Whether both hold; `None` when that depends on one that cannot be told.
-pub(super) fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
-    match (one, other) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    }
-}
-
-/// The same worker, as far as both name a rank.
-pub(super) fn same_worker(one: Worker, other: Worker) -> bool {
-    one.id == other.id && (one.rank == other.rank || one.rank.is_none() || other.rank.is_none())
-}
-
-/// An answer in the making: violated as soon as one expectation fails, holding when at least one was tested and nothing
-/// is unknown.
-pub(super) struct Asked<'c, 'a> {
-    case: &'c Case<'a>,
-    check: CheckId,
-    findings: &'c mut Vec<Finding>,
-    tested: bool,
-    violated: bool,
-    unknown: Option<Why>,
-}
-
-impl<'c, 'a> Asked<'c, 'a> {
-    pub fn new(case: &'c Case<'a>, check: CheckId, findings: &'c mut Vec<Finding>) -> Self {
-        case.missed.next();
-        Self { case, check, findings, tested: false, violated: false, unknown: None }
-    }
-
-    /// Expects something of what is there, at the check's own level.
-    pub fn expect(&mut self, span: Span<'_>, holds: bool, say: impl FnOnce() -> String) {
-        self.expect_at(self.check.check().level, Some(span), holds, say);
-    }
-
-    /// Expects something of what is there, at a level of its own.
-    pub fn expect_at(&mut self, level: Level, span: Option<Span<'_>>, holds: bool, say: impl FnOnce() -> String) {
-        if self.case.missed.doubts(span.map(|span| span.at)) {
-            return self.unknown(Why::Lost);
-        }
-        self.tested = true;
-        if !holds {
-            self.violated = true;
-            self.find(level, span, say());
-            self.case.missed.told();
-        }
-    }
-
-    /// Expects something to be there. Missing is a violation only when nothing more will come and nothing is known lost.
-    pub fn expect_there(&mut self, span: Option<Span<'_>>, there: bool, say: impl FnOnce() -> String) {
-        if !there && !self.case.settled {
-            self.unknown(Why::Arriving);
-        } else if !there && self.case.lost {
-            self.unknown(Why::Lost);
-        } else {
-            self.expect_at(self.check.check().level, span, there, say);
-        }
-    }
-
-    /// Whether a span says all of what is to be compared; else it cannot be told.
-    pub fn compares(&mut self, span: Span<'_>, fields: &[Field]) -> bool {
-        let says = fields.iter().all(|field| span.says(*field));
-        if !says {
-            self.unsaid();
-        }
-        says
-    }
-
-    /// What is to be compared was not recorded, or was dropped by its sender.
-    pub fn unsaid(&mut self) {
-        let lost = self.case.missed.lately();
-        self.case.missed.told();
-        self.unknown(if lost { Why::Lost } else { Why::Unsaid });
-    }
-
-    /// Expects what can be told one way or the other.
-    pub fn expect_if_told(&mut self, span: Option<Span<'_>>, holds: Option<bool>, say: impl FnOnce() -> String) {
-        match holds {
-            Some(holds) => self.expect_at(self.check.check().level, span, holds, say),
-            None => self.unsaid(),
-        }
-    }
-
-    /// Says why it cannot be told. The first reason stays.
-    pub fn unknown(&mut self, why: Why) {
-        self.unknown.get_or_insert(why);
-    }
-
-    /// Tells of something legal; `holds` then unless something else speaks against it.
-    pub fn note(&mut self, span: Option<Span<'_>>, sentence: String) {
-        self.find(Level::Note, span, sentence);
-    }
-
-    fn find(&mut self, level: Level, span: Option<Span<'_>>, sentence: String) {
-        let facts = self.case.facts;
-        let level = if facts.layout == Layout::Draft { level.min(Level::Warning) } else { level };
-        let trace = span.map_or(facts.trace, |span| Some(span.view.trace));
-        let of = super::named_of(facts, trace);
-        let message = match span {
-            Some(span) => format!("{of}: {} {} {sentence}", span.view.name, span.view.id),
-            None => format!("{of}: {sentence}"),
-        };
-        let span = span.map(|span| span.view.id);
-        self.findings.push(Finding { check: self.check, level, trace, span, message: message.into() });
-    }
-
-    /// What it comes to.
-    pub fn answer(mut self) -> Answer {
-        if self.case.missed.lately() {
-            self.unknown(Why::Lost);
-        }
-        match (self.violated, self.unknown, self.tested) {
-            (true, ..) => Answer::Violated,
-            (false, Some(why), _) => Answer::Unknown(why),
-            (false, None, true) => Answer::Holds,
-            (false, None, false) => Answer::Unknown(Why::NotHere),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -192,8 +192,8 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let phase = pool_of(case, span).map(pool).or_else(lacking).unwrap_or(Phase::Decode);
         legs.entry((attempt, phase)).or_default().exits += 1;
     }
-    let cancelled = case.outcome() == Some(Outcome::Cancelled);
-    let level = if cancelled { Level::Warning } else { Level::Error };
+    // How it ended matters only to what is unequal.
+    let cancelled = || case.outcome() == Some(Outcome::Cancelled);
     let any = case
         .dispatches()
         .next()
@@ -206,6 +206,7 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         } else if !equal && case.lost {
             asked.unknown(Why::Lost);
         } else {
+            let level = if !equal && cancelled() { Level::Warning } else { Level::Error };
             asked.expect_at(level, any, equal, || {
                 let phase = phase.word();
                 format!(

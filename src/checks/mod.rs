@@ -15,6 +15,7 @@
 
 mod admission;
 mod around;
+mod asked;
 mod attr;
 mod case;
 mod dispatch;
@@ -36,6 +37,7 @@ mod selection;
 mod stage;
 mod time;
 mod tree;
+mod words;
 mod worker;
 
 use std::fmt;
