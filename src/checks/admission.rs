@@ -42,6 +42,9 @@ pub(super) const WITNESS: Check = Check {
 };
 
 fn witness(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    for dispatch in case.dispatches() {
+        asked.compares(dispatch, &[Field::DispatchResult]);
+    }
     for leg in &case.facts.legs {
         let Some(dispatch) = leg.dispatch.as_ref().filter(|dispatch| dispatch.result == "accepted") else { continue };
         let Some(span) = case.dispatches().find(|span| span.view.id == dispatch.span) else { continue };
@@ -51,14 +54,20 @@ fn witness(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         }
         let to = || named(dispatch.worker);
         match &leg.admission {
-            Some(admission) => asked.expect(span, admission.result == "accepted", || {
-                let result = word(&admission.result);
-                format!(
-                    "to {} was accepted, worker.admission {} says {result}: expected accepted",
-                    to(),
-                    admission.span
-                )
-            }),
+            Some(admission) => {
+                let its = case.spans(Stage::Admission).find(|other| other.view.id == admission.span);
+                if !its.is_none_or(|its| asked.compares(its, &[Field::AdmissionResult])) {
+                    continue;
+                }
+                asked.expect(span, admission.result == "accepted", || {
+                    let result = word(&admission.result);
+                    format!(
+                        "to {} was accepted, worker.admission {} says {result}: expected accepted",
+                        to(),
+                        admission.span
+                    )
+                });
+            }
             None => {
                 let heard =
                     case.lifecycle().any(|other| other.view.stage.is_worker_side() && case.is_below(other, span));

@@ -1,19 +1,21 @@
-//! A request as the checks ask it: every attribute read once, spans by stage, the way up the tree; and how an answer is
-//! put together from many small expectations.
+//! A request as the checks ask it: every attribute read once, spans by stage, the way up the tree. How an answer is put
+//! together is `asked`'s matter, how values stand in sentences and compare that of `words`.
 
 use std::cell::OnceCell;
-use std::fmt::Display;
 
 use super::around::Surroundings;
-use super::{Answer, CheckId, Finding, Level, Moment, Why};
+pub(super) use super::asked::Asked;
+use super::missed::Missed;
+pub(super) use super::words::{both, brief, named, one_worker, said, same_worker, word};
+use super::{Moment, Why};
 use crate::lifecycle::body::Attr;
-use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::catalogue::{Field, Unit};
 use crate::lifecycle::facts::{Facts, Marks, State};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::packed::Value;
 use crate::lifecycle::record::{Record, RecordBody, RequestEnd};
 use crate::lifecycle::request::{Node, RequestView, SpanView, Up};
-use crate::lifecycle::stage::{Layout, Outcome, Phase, Stage};
+use crate::lifecycle::stage::{Outcome, Phase, Stage};
 
 /// A request with what all checks read of it.
 pub(super) struct Case<'a> {
@@ -40,6 +42,8 @@ pub(super) struct Case<'a> {
     lifecycle: Vec<u32>,
     /// The frontend's dispatches, by index.
     dispatches: Vec<u32>,
+    /// What was looked for in vain where the sender dropped attributes.
+    pub missed: Missed,
 }
 
 /// A key that one span carries more than once.
@@ -60,6 +64,8 @@ pub(super) struct Span<'c> {
     /// How many attributes it carries.
     pub count: u32,
     attrs: &'c [(Field, Value<'c>)],
+    /// The case's, when the sender dropped attributes of this span.
+    missed: Option<&'c Missed>,
 }
 
 /// Where a way up the tree leads.
@@ -91,6 +97,7 @@ impl<'a> Case<'a> {
             places: OnceCell::new(),
             lifecycle: Vec::new(),
             dispatches: Vec::new(),
+            missed: Missed::of(if view.spans.iter().any(dropped) { view.spans.len() } else { 0 }),
         };
         case.by_stage.sort_by_key(|at| view.spans[*at as usize].stage as u8);
         for (at, span) in view.spans.iter().enumerate() {
@@ -133,7 +140,9 @@ impl<'a> Case<'a> {
     pub fn span(&self, at: u32) -> Span<'_> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before as usize].0);
         let (end, count) = self.ends[at as usize];
-        Span { at, view: &self.view.spans[at as usize], count, attrs: &self.attrs[start as usize..end as usize] }
+        let view = &self.view.spans[at as usize];
+        let missed = (self.missed.watches() && dropped(view)).then_some(&self.missed);
+        Span { at, view, count, attrs: &self.attrs[start as usize..end as usize], missed }
     }
 
     /// Every span, by start.
@@ -216,9 +225,15 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The root's outcome, when it is one of the six.
+    /// The root's outcome, when it says one of the six.
     pub fn outcome(&self) -> Option<Outcome> {
-        self.facts.outcome.filter(|_| self.facts.outcome_word.is_empty())
+        let said = || self.root().is_none_or(|root| root.has(Field::Outcome));
+        self.facts.outcome.filter(|_| self.facts.outcome_word.is_empty() && said())
+    }
+
+    /// Why there is no outcome.
+    pub fn no_outcome(&self) -> Why {
+        if self.root().is_some() { Why::Unsaid } else { Why::NoRoot }
     }
 
     /// Whether the root says success.
@@ -243,7 +258,11 @@ impl<'a> Case<'a> {
 impl<'c> Span<'c> {
     /// The last value of a field.
     pub fn get(self, field: Field) -> Option<Value<'c>> {
-        self.attrs.iter().rev().find(|(other, _)| *other == field).map(|(_, value)| *value)
+        let found = self.attrs.iter().rev().find(|(other, _)| *other == field).map(|(_, value)| *value);
+        if let (None, Some(missed)) = (found, self.missed) {
+            missed.note(self.at);
+        }
+        found
     }
 
     /// The last text of a field; empty when absent or not text.
@@ -276,14 +295,46 @@ impl<'c> Span<'c> {
         self.get(field).is_some_and(|value| !matches!(value, Value::Empty | Value::Str("")))
     }
 
+    /// Whether a field is there with a value of its kind. What is not is as good as absent (spec lifecycle-spans: an
+    /// unknown value is unknown): who asks for the field complains, who compares it cannot tell.
+    pub fn says(self, field: Field) -> bool {
+        match field {
+            Field::SelectedWorker | Field::BestWorker | Field::DestinationWorker | Field::RouteWorker => {
+                self.number(field).is_some()
+            }
+            Field::DispatchPhase | Field::RoutePhase | Field::Pool => Phase::of(self.text(field)) != Phase::Unknown,
+            _ => match field.row().map(|row| row.unit) {
+                Some(Unit::Count | Unit::Bytes | Unit::Tokens) => self.counted(field).is_some(),
+                Some(Unit::UnixNanos) => self.number(field).is_some(),
+                Some(Unit::Cost | Unit::Millis) => self.float(field).is_some(),
+                Some(Unit::Flag) => self.flag(field).is_some(),
+                Some(Unit::Text | Unit::Json) | None => self.has(field),
+            },
+        }
+    }
+
+    /// Those of some fields that it does not say, by name, with what came instead.
+    pub fn unsaid(self, fields: &[(Field, &str)]) -> Vec<String> {
+        let absent = fields.iter().filter(|(field, _)| !self.says(*field));
+        absent
+            .map(|(field, name)| match self.get(*field).filter(|_| self.has(*field)) {
+                Some(value) => format!("{name} ({:?} is none)", brief(value)),
+                None => (*name).to_owned(),
+            })
+            .collect()
+    }
+
     /// The attempt it belongs to.
     pub fn attempt(self) -> u64 {
         self.number(Field::Attempt).unwrap_or(0)
     }
 
-    /// A worker named by two fields.
+    /// A worker named by two fields; none where the rank is no rank.
     pub fn worker(self, id: Field, rank: Field) -> Option<Worker> {
-        let rank = self.number(rank).and_then(|rank| u32::try_from(rank).ok());
+        let rank = match self.number(rank).and_then(|rank| u32::try_from(rank).ok()) {
+            None if self.has(rank) => return None,
+            rank => rank,
+        };
         Some(Worker { id: self.number(id)?, rank })
     }
 
@@ -313,6 +364,11 @@ pub fn is_over(facts: &Facts) -> bool {
     facts.state != State::InFlight || facts.has_http
 }
 
+/// Whether the sender dropped attributes of a span.
+fn dropped(span: &SpanView<'_>) -> bool {
+    span.body.head().dropped[0] > 0
+}
+
 /// A rough hash of a key: equal keys have equal ones. Keys of one span differ at their ends.
 fn sketch(key: &str) -> u32 {
     let bytes = key.as_bytes();
@@ -322,105 +378,6 @@ fn sketch(key: &str) -> u32 {
         ^ from_end(2).wrapping_mul(0x85eb)
         ^ from_end(4).wrapping_mul(0xc2b2);
     mixed ^ mixed >> 8
-}
-
-/// A value as it stands in a sentence.
-pub(super) fn said(value: Option<impl Display>) -> String {
-    value.map_or_else(|| "nothing".to_owned(), |value| value.to_string())
-}
-
-/// A word as it stands in a sentence.
-pub(super) fn word(word: &str) -> &str {
-    if word.is_empty() { "nothing" } else { word }
-}
-
-/// A worker as it stands in a sentence: the whole id.
-pub(super) fn named(worker: Option<Worker>) -> String {
-    match worker {
-        Some(Worker { id, rank: Some(rank) }) => format!("{id}:{rank}"),
-        Some(Worker { id, rank: None }) => id.to_string(),
-        None => "none".to_owned(),
-    }
-}
-
-/// The same worker, as far as both name a rank.
-pub(super) fn same_worker(one: Worker, other: Worker) -> bool {
-    one.id == other.id && (one.rank == other.rank || one.rank.is_none() || other.rank.is_none())
-}
-
-/// An answer in the making: violated as soon as one expectation fails, holding when at least one was tested and nothing
-/// is unknown.
-pub(super) struct Asked<'c, 'a> {
-    case: &'c Case<'a>,
-    check: CheckId,
-    findings: &'c mut Vec<Finding>,
-    tested: bool,
-    violated: bool,
-    unknown: Option<Why>,
-}
-
-impl<'c, 'a> Asked<'c, 'a> {
-    pub fn new(case: &'c Case<'a>, check: CheckId, findings: &'c mut Vec<Finding>) -> Self {
-        Self { case, check, findings, tested: false, violated: false, unknown: None }
-    }
-
-    /// Expects something of what is there, at the check's own level.
-    pub fn expect(&mut self, span: Span<'_>, holds: bool, say: impl FnOnce() -> String) {
-        self.expect_at(self.check.check().level, Some(span), holds, say);
-    }
-
-    /// Expects something of what is there, at a level of its own.
-    pub fn expect_at(&mut self, level: Level, span: Option<Span<'_>>, holds: bool, say: impl FnOnce() -> String) {
-        self.tested = true;
-        if !holds {
-            self.violated = true;
-            self.find(level, span, say());
-        }
-    }
-
-    /// Expects something to be there. Missing is a violation only when nothing more will come and nothing is known lost.
-    pub fn expect_there(&mut self, span: Option<Span<'_>>, there: bool, say: impl FnOnce() -> String) {
-        if !there && !self.case.settled {
-            self.unknown(Why::Arriving);
-        } else if !there && self.case.lost {
-            self.unknown(Why::Lost);
-        } else {
-            self.expect_at(self.check.check().level, span, there, say);
-        }
-    }
-
-    /// Says why it cannot be told. The first reason stays.
-    pub fn unknown(&mut self, why: Why) {
-        self.unknown.get_or_insert(why);
-    }
-
-    /// Tells of something legal; `holds` then unless something else speaks against it.
-    pub fn note(&mut self, span: Option<Span<'_>>, sentence: String) {
-        self.find(Level::Note, span, sentence);
-    }
-
-    fn find(&mut self, level: Level, span: Option<Span<'_>>, sentence: String) {
-        let facts = self.case.facts;
-        let level = if facts.layout == Layout::Draft { level.min(Level::Warning) } else { level };
-        let trace = span.map_or(facts.trace, |span| Some(span.view.trace));
-        let of = super::named_of(facts, trace);
-        let message = match span {
-            Some(span) => format!("{of}: {} {} {sentence}", span.view.name, span.view.id),
-            None => format!("{of}: {sentence}"),
-        };
-        let span = span.map(|span| span.view.id);
-        self.findings.push(Finding { check: self.check, level, trace, span, message: message.into() });
-    }
-
-    /// What it comes to.
-    pub fn answer(self) -> Answer {
-        match (self.violated, self.unknown, self.tested) {
-            (true, ..) => Answer::Violated,
-            (false, Some(why), _) => Answer::Unknown(why),
-            (false, None, true) => Answer::Holds,
-            (false, None, false) => Answer::Unknown(Why::NotHere),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::case::{Asked, Case, Span, named, said, same_worker, word};
+use super::case::{Asked, Case, Span, both, named, one_worker, said, word};
 use super::queue::{left, pool_of};
 use super::selection::made;
 use super::{ANY_LAYOUT, ANY_MODE, Check, DETAILED, EVIDENCE, Level, Why};
@@ -33,7 +33,7 @@ fn facts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         if dispatch.number(Field::DestinationWorker).is_none() {
             // Cancelled or failed before a target was tried, it has none to name.
             if matches!(result, "cancelled" | "failed") {
-                asked.unknown(Why::Unsaid);
+                asked.unsaid();
             } else {
                 asked.expect(dispatch, false, || {
                     "names no dynamo.dispatch.destination.worker.id, expected the worker it went to".to_owned()
@@ -59,22 +59,50 @@ fn is_kv(dispatch: Span<'_>) -> bool {
     dispatch.text(Field::DispatchRoute) == "kv"
 }
 
+/// Whether both belong to one attempt; `None` when one does not say.
+fn one_attempt(one: Span<'_>, other: Span<'_>) -> Option<bool> {
+    Some(one.number(Field::Attempt)? == other.number(Field::Attempt)?)
+}
+
 fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for dispatch in case.dispatches().filter(|span| is_kv(*span) && span.text(Field::DispatchResult) == "accepted") {
+    let draft = case.facts.layout == Layout::Draft;
+    for dispatch in case.dispatches() {
+        if !asked.compares(dispatch, &[Field::DispatchRoute, Field::DispatchResult])
+            || !is_kv(dispatch)
+            || dispatch.text(Field::DispatchResult) != "accepted"
+        {
+            continue;
+        }
         let Some(destination) = dispatch.destination() else {
-            asked.unknown(Why::Unsaid);
+            asked.unsaid();
             continue;
         };
         let phase = dispatch.phase();
+        // Of its leg, as far as both say so; drafts name no phase.
+        let of_leg = |span: Span<'_>| {
+            let said = draft || (dispatch.says(Field::DispatchPhase) && span.says(Field::Pool));
+            let fits = Some(phase.fits_pool(span.pool())).filter(|fits| said || !fits);
+            both(one_attempt(span, dispatch), fits)
+        };
         let earlier = || {
             case.spans(Stage::Selection)
                 .filter(|span| span.view.start_ns <= dispatch.view.start_ns && span.attempt() == dispatch.attempt())
         };
         let fitting = || earlier().filter(|span| phase.fits_pool(span.pool()));
-        if fitting().any(|span| span.selected().is_some_and(|selected| same_worker(selected, destination))) {
+        let chose = |span: Span<'_>| match span.selected() {
+            Some(selected) => one_worker(selected, destination),
+            None => (!made(span)).then_some(false),
+        };
+        let before = |span: Span<'_>| {
+            let (one, other) = (span.view.start_ns, dispatch.view.start_ns);
+            (one > 0 && other > 0).then_some(one <= other)
+        };
+        let choices = case.spans(Stage::Selection);
+        let fits: Vec<_> = choices.map(|span| both(before(span), both(of_leg(span), chose(span)))).collect();
+        if fits.contains(&Some(true)) {
             asked.expect(dispatch, true, String::new);
-        } else if fitting().any(|span| span.selected().is_none() && made(span)) {
-            asked.unknown(Why::Unsaid);
+        } else if fits.contains(&None) {
+            asked.unsaid();
         } else {
             let last = fitting().last().or_else(|| earlier().last());
             let say = || {
@@ -125,6 +153,16 @@ fn pool(phase: Phase) -> Phase {
 }
 
 fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    // What does not say its leg or attempt counts nowhere. Drafts name no phase.
+    let phased = case.facts.layout == Layout::Evidence;
+    let of_leg = [Field::Attempt, if phased { Field::DispatchPhase } else { Field::Attempt }];
+    let choices = case.spans(Stage::Selection).filter(|span| made(*span));
+    if !choices.into_iter().all(|span| asked.compares(span, &[Field::Attempt, Field::Pool]))
+        || !case.dispatches().all(|span| asked.compares(span, &of_leg))
+        || !case.spans(Stage::Queue).all(|span| asked.compares(span, &[Field::Attempt]))
+    {
+        return;
+    }
     let mut legs: BTreeMap<(u64, Phase), Counts> = BTreeMap::new();
     let advisory = |span: Span<'_>| case.up(span).is_some_and(|above| above.view.stage == Stage::Advisory);
     for span in case.spans(Stage::Selection).filter(|span| made(*span) && !advisory(*span)) {
@@ -154,8 +192,8 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let phase = pool_of(case, span).map(pool).or_else(lacking).unwrap_or(Phase::Decode);
         legs.entry((attempt, phase)).or_default().exits += 1;
     }
-    let cancelled = case.outcome() == Some(Outcome::Cancelled);
-    let level = if cancelled { Level::Warning } else { Level::Error };
+    // How it ended matters only to what is unequal.
+    let cancelled = || case.outcome() == Some(Outcome::Cancelled);
     let any = case
         .dispatches()
         .next()
@@ -168,6 +206,7 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         } else if !equal && case.lost {
             asked.unknown(Why::Lost);
         } else {
+            let level = if !equal && cancelled() { Level::Warning } else { Level::Error };
             asked.expect_at(level, any, equal, || {
                 let phase = phase.word();
                 format!(
@@ -194,12 +233,16 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let routes = || case.spans(Stage::Route);
     let tries: Vec<Span<'_>> = if base { routes().collect() } else { case.dispatches().collect() };
     let phase = |span: Span<'_>| if base { Phase::of(span.text(Field::RoutePhase)) } else { span.phase() };
+    // One that does not say its number may be any, and fill any gap.
+    let all = tries.len();
+    let tries: Vec<Span<'_>> = tries.into_iter().filter(|span| asked.compares(*span, &[Field::Attempt])).collect();
     let mut numbers: Vec<u64> = tries.iter().map(|span| span.attempt()).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    if let (Some(last), Some((gap, _))) =
-        (tries.last(), numbers.iter().enumerate().find(|(expected, number)| *expected as u64 != **number))
-    {
+    if let (Some(last), Some((gap, _))) = (
+        tries.last().filter(|_| tries.len() == all),
+        numbers.iter().enumerate().find(|(expected, number)| *expected as u64 != **number),
+    ) {
         asked.expect_there(Some(*last), false, || {
             format!("is attempt {}, attempt {gap} never came: expected 0 to the last without a gap", last.attempt())
         });
@@ -209,6 +252,10 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let before = tries[..index]
             .iter()
             .find(|other| of != Phase::Unknown && other.attempt() == number && phase(**other) == of);
+        let unphased = |other: &Span<'_>| of == Phase::Unknown || phase(*other) == Phase::Unknown;
+        if tries[..index].iter().any(|other| other.attempt() == number && unphased(other)) {
+            asked.unsaid();
+        }
         asked.expect(*span, before.is_none(), || {
             let before = said(before.map(|before| before.view.id));
             format!("is attempt {number} for {}, so is {before}: expected one per phase", of.word())
@@ -240,13 +287,31 @@ pub(super) const LEGS: Check = Check {
 };
 
 fn legs(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for decode in case.dispatches().filter(|span| span.phase() == Phase::Decode) {
+    for decode in case.dispatches() {
+        if !asked.compares(decode, &[Field::DispatchPhase, Field::Attempt]) || decode.phase() != Phase::Decode {
+            continue;
+        }
         let attempt = decode.attempt();
-        let prefill = case.dispatches().any(|span| span.phase() == Phase::Prefill && span.attempt() == attempt);
+        let of_prefill = |span: Span<'_>, said: Field, phase: Phase| {
+            let fits = span.says(said).then_some(phase == Phase::Prefill);
+            both(fits, one_attempt(span, decode))
+        };
+        let dispatched: Vec<_> =
+            case.dispatches().map(|span| of_prefill(span, Field::DispatchPhase, span.phase())).collect();
+        let prefill = dispatched.contains(&Some(true));
+        // What does not say its phase or attempt may be the prefill of this one.
+        if !prefill && dispatched.contains(&None) {
+            asked.unsaid();
+            continue;
+        }
         // Conditional disaggregation never asks for a prefill worker.
-        let asked_for =
-            case.spans(Stage::Selection).any(|span| span.pool() == Phase::Prefill && span.attempt() == attempt);
-        if !prefill && !asked_for {
+        let selected: Vec<_> =
+            case.spans(Stage::Selection).map(|span| of_prefill(span, Field::Pool, span.pool())).collect();
+        if !prefill && selected.contains(&None) {
+            asked.unsaid();
+            continue;
+        }
+        if !prefill && !selected.contains(&Some(true)) {
             asked.unknown(Why::NotHere);
             continue;
         }
@@ -272,10 +337,16 @@ fn success(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     if !case.succeeded() {
         return;
     }
+    // Drafts name no phase.
+    if case.facts.layout == Layout::Evidence
+        && !case.dispatches().all(|span| asked.compares(span, &[Field::DispatchPhase]))
+    {
+        return;
+    }
     let last = case.dispatches().filter(|span| span.phase() != Phase::Prefill).last();
     let Some(last) = last else { return };
     match last.text(Field::DispatchResult) {
-        "" => asked.unknown(Why::Unsaid),
+        "" => asked.unsaid(),
         result => asked.expect(last, result == "accepted", || {
             let to: Option<Worker> = last.destination();
             format!("to {} is {result} in a successful request, expected its last dispatch accepted", named(to))

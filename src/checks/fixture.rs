@@ -194,6 +194,7 @@ impl Scene {
             "dynamo.router.candidate.filtered.unavailable=0",
             "dynamo.router.candidate.filtered.policy=1",
             "dynamo.router.algorithm.id=composed",
+            "dynamo.router.algorithm.version=v1",
             "dynamo.router.decision.schema=selection.v1",
             "dynamo.router.selection.policy=composed",
             "dynamo.router.selected.dp.rank=0",
@@ -339,6 +340,38 @@ impl Scene {
         self
     }
 
+    /// Every attribute there is, as its span (`name#n`), key and value.
+    pub fn attributes(&self) -> Vec<(String, String, String)> {
+        let mut all = Vec::new();
+        for (span, (name, ..)) in self.spans.iter().zip(self.timed()) {
+            let mut attrs: Vec<_> = span.attrs.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+            attrs.sort_unstable();
+            attrs.dedup_by(|one, other| one.0 == other.0);
+            all.extend(attrs.into_iter().map(|(key, value)| (name.clone(), key, value)));
+        }
+        all
+    }
+
+    /// Every span with its times, microseconds.
+    pub fn timed(&self) -> Vec<(String, i64, i64)> {
+        let mut met: Vec<&str> = Vec::new();
+        let timed = self.spans.iter().map(|span| {
+            met.push(&span.name);
+            let nth = met.iter().filter(|name| **name == span.name).count();
+            (format!("{}#{nth}", span.name), span.start_us, span.end_us)
+        });
+        timed.collect()
+    }
+
+    /// The time that stands for none.
+    pub const NO_TIME: i64 = -(EPOCH_US as i64);
+
+    /// Takes these attributes away from every span.
+    pub fn without_all(mut self, keys: &[&str]) -> Self {
+        self.spans.iter_mut().for_each(|span| span.attrs.retain(|(key, _)| !keys.contains(&&**key)));
+        self
+    }
+
     /// Carries an attribute once more.
     pub fn repeat(mut self, span: &str, key: &str, value: &str) -> Self {
         self.find(span).attrs.push((key.to_owned(), value.to_owned()));
@@ -454,6 +487,12 @@ impl Scene {
         self
     }
 
+    /// Changes the record so, as long as it can still be read.
+    pub fn with_record(&self, pointer: &str, value: Json) -> Option<Self> {
+        let changed = self.clone().record(pointer, value);
+        Record::from_json(changed.records[0].to_string().as_bytes()).is_ok().then_some(changed)
+    }
+
     /// The `request_end` record comes again, a little later.
     pub fn record_again(mut self) -> Self {
         let mut again = self.records[0].clone();
@@ -476,12 +515,17 @@ impl Scene {
 
     /// The store that has it, and its view.
     pub fn with_view<T>(&self, look: impl FnOnce(&RequestView<'_>) -> T) -> T {
+        self.with_one(look).expect("one request")
+    }
+
+    /// The view of it, as long as it is one request.
+    fn with_one<T>(&self, look: impl FnOnce(&RequestView<'_>) -> T) -> Option<T> {
         let mut store = Store::new(Limits::default());
         self.send(&mut store);
         store.finish(1);
         let keys: Vec<_> = store.requests().map(|(key, _)| key).collect();
-        let [key] = keys[..] else { panic!("{} requests", keys.len()) };
-        look(&store.request(key).unwrap())
+        let [key] = keys[..] else { return None };
+        Some(look(&store.request(key).unwrap()))
     }
 
     fn send(&self, store: &mut Store) {
@@ -512,6 +556,11 @@ impl Scene {
     /// What every check says.
     pub fn answers(&self, around: &dyn Surroundings, moment: Moment) -> Answers {
         self.with_view(|view| super::answer(view, around, moment))
+    }
+
+    /// What every check says in the end, as long as it is one request.
+    pub fn told(&self) -> Option<Answers> {
+        self.with_one(|view| super::answer(view, &Nothing, Moment::Settled))
     }
 
     fn settled(&self, id: &str) -> (Answer, Answers) {

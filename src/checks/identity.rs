@@ -37,6 +37,9 @@ fn session(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some(root) = case.root() else { return asked.unknown(Why::NoRoot) };
     if root.text(Field::SessionSource) == "request_id_fallback" {
         let (session, id) = (root.text(Field::SessionId), root.text(Field::RequestId));
+        if !asked.compares(root, &[Field::RequestId]) {
+            return;
+        }
         asked.expect(root, session == id, || {
             format!("has session {} by request_id_fallback, expected its request id {}", word(session), word(id))
         });
@@ -54,17 +57,25 @@ pub(super) const OPERATION: Check = Check {
 
 fn operation(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some(root) = case.root() else { return asked.unknown(Why::NoRoot) };
+    if !asked.compares(root, &[Field::RequestId, Field::OperationId]) {
+        return;
+    }
     let (id, operation) = (root.text(Field::RequestId), root.text(Field::OperationId));
     for span in case.lifecycle().filter(|span| span.at != root.at) {
         // Without an id it is identity.complete's finding.
         let its = span.text(Field::RequestId);
-        if !matches!(its, "" | "unknown") {
+        if matches!(its, "" | "unknown") {
+            asked.unsaid();
+        } else {
             asked.expect(span, its == id, || format!("carries request id {its}, its root {}: expected one", word(id)));
+        }
+        if span.view.stage.is_worker_side() || !asked.compares(span, &[Field::Component]) {
+            continue;
         }
         let component = span.text(Field::Component);
         // Drafts gave router spans operations of their own (spec lifecycle-spans §1).
         let shares = component == "frontend" || (component == "router" && case.facts.layout != Layout::Draft);
-        if shares && !span.view.stage.is_worker_side() && !case.is_worker_side(span) {
+        if shares && !case.is_worker_side(span) {
             let its = span.text(Field::OperationId);
             asked.expect(span, its == operation, || {
                 format!("carries operation id {}, its root {}: expected one", word(its), word(operation))

@@ -6,6 +6,8 @@
 //!
 //! - A check *holds*, is *violated*, or is *unknown*; unknown is never a pass. It is unknown where a stage it is about did
 //!   not happen, where layout or mode do not record it, and where something it needs has not arrived or is known lost.
+//! - A value that is none of its field's kind is as good as absent. What is absent violates the check that asks for it,
+//!   and leaves those unknown that compare it; where the sender dropped attributes of the span, it leaves both unknown.
 //! - What is missing violates only once the request is [`Moment::Settled`]; what is wrong violates at once.
 //! - In the draft layout every deviation is a warning (spec checks.md).
 //!
@@ -13,6 +15,7 @@
 
 mod admission;
 mod around;
+mod asked;
 mod attr;
 mod case;
 mod dispatch;
@@ -20,7 +23,10 @@ mod dispatch;
 mod fixture;
 mod identity;
 pub mod load;
+mod missed;
 mod mode;
+#[cfg(test)]
+mod needs;
 mod places;
 mod queue;
 mod record;
@@ -31,6 +37,7 @@ mod selection;
 mod stage;
 mod time;
 mod tree;
+mod words;
 mod worker;
 
 use std::fmt;

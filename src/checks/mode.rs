@@ -61,10 +61,10 @@ fn mixed(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     // The first span of each process; usually two or three processes.
     let mut firsts: Vec<(&str, Span<'_>)> = Vec::new();
     for span in case.lifecycle() {
-        let (epoch, mode) = (span.text(Field::Epoch), span.text(Field::Mode));
-        if epoch.is_empty() || mode.is_empty() {
+        if !asked.compares(span, &[Field::Epoch, Field::Mode]) {
             continue;
         }
+        let (epoch, mode) = (span.text(Field::Epoch), span.text(Field::Mode));
         match firsts.iter().find(|(other, _)| *other == epoch) {
             Some((_, first)) => {
                 let known = first.text(Field::Mode);

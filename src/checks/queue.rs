@@ -1,7 +1,7 @@
 //! The router's queue: its facts, its reasons, and what follows each outcome.
 
 use super::case::{Asked, Case, Span, word};
-use super::{ANY_MODE, Check, DETAILED, EVIDENCE, Level, Why};
+use super::{ANY_MODE, Check, DETAILED, EVIDENCE, Level};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::stage::{Outcome, Phase, Stage};
 
@@ -14,9 +14,14 @@ pub(super) fn left(span: Span<'_>) -> bool {
     matches!(span.text(Field::QueueOutcome), "dequeued" | "admitted")
 }
 
-/// The waits with an outcome, with it.
-fn waits<'c>(case: &'c Case<'_>, outcome: &'static str) -> impl Iterator<Item = Span<'c>> {
-    case.spans(Stage::Queue).filter(move |span| span.text(Field::QueueOutcome) == outcome)
+/// The waits that ended so. Of one that does not say how it ended, nothing can be told.
+fn waits<'c>(case: &'c Case<'_>, asked: &mut Asked<'_, '_>, ended: impl Fn(Span<'c>) -> bool) -> Vec<Span<'c>> {
+    case.spans(Stage::Queue).filter(|span| asked.compares(*span, &[Field::QueueOutcome]) && ended(*span)).collect()
+}
+
+/// Whether the wait ended with this word.
+fn is(outcome: &'static str) -> impl Fn(Span<'_>) -> bool {
+    move |span| span.text(Field::QueueOutcome) == outcome
 }
 
 pub(super) const FACTS: Check = Check {
@@ -28,20 +33,20 @@ pub(super) const FACTS: Check = Check {
     ask: facts,
 };
 
+/// What every wait says; the last only one that was left or refused.
+const SAID: [(Field, &str); 6] = [
+    (Field::QueueClass, "class"),
+    (Field::QueuePolicy, "policy"),
+    (Field::DepthIn, "depth.in"),
+    (Field::Deferred, "deferred"),
+    (Field::QueueOutcome, "outcome"),
+    (Field::DepthOut, "depth.out"),
+];
+
 fn facts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     for queue in case.spans(Stage::Queue) {
         let out = left(queue) || queue.text(Field::QueueOutcome) == "rejected";
-        let missing: Vec<&str> = [
-            (queue.has(Field::QueueClass), "class"),
-            (queue.has(Field::QueuePolicy), "policy"),
-            (queue.counted(Field::DepthIn).is_some(), "depth.in"),
-            (!out || queue.counted(Field::DepthOut).is_some(), "depth.out"),
-            (queue.flag(Field::Deferred).is_some(), "deferred"),
-            (queue.has(Field::QueueOutcome), "outcome"),
-        ]
-        .into_iter()
-        .filter_map(|(there, name)| (!there).then_some(name))
-        .collect();
+        let missing = queue.unsaid(if out { &SAID } else { &SAID[..5] });
         asked.expect(queue, missing.is_empty(), || {
             format!("has no dynamo.router.queue.{}, expected on every wait", missing.join(", ."))
         });
@@ -66,8 +71,14 @@ fn reason(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             ("cancelled", _) => of(&CANCELLED),
             // The set is open (spec lifecycle-spans §3).
             ("failed", _) => (!reason.is_empty(), "a reason such as subscriber_shutdown".to_owned()),
-            ("dequeued", Some(false)) => (reason.is_empty(), "none".to_owned()),
-            _ => continue,
+            ("dequeued", Some(false)) => (!queue.has(Field::QueueReason), "none".to_owned()),
+            // That is queue.deferral's matter.
+            ("dequeued", Some(true)) => continue,
+            // Neither a wait without a word nor a word that nobody documents says which reasons fit.
+            _ => {
+                asked.unsaid();
+                continue;
+            }
         };
         asked.expect(queue, fits, || format!("is {outcome} with reason {}, expected {expected}", word(reason)));
     }
@@ -83,7 +94,10 @@ pub(super) const DEFERRAL: Check = Check {
 };
 
 fn deferral(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for queue in waits(case, "dequeued").filter(|queue| queue.flag(Field::Deferred) == Some(true)) {
+    for queue in waits(case, asked, is("dequeued")) {
+        if !asked.compares(queue, &[Field::Deferred]) || queue.flag(Field::Deferred) == Some(false) {
+            continue;
+        }
         let reason = queue.text(Field::QueueReason);
         asked.expect(queue, DEFERRED.contains(&reason), || {
             format!("was deferred with reason {}, expected {}", word(reason), DEFERRED.join(" or "))
@@ -101,18 +115,18 @@ pub(super) const REJECT_DEPTH: Check = Check {
 };
 
 fn reject_depth(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for queue in waits(case, "rejected") {
+    for queue in waits(case, asked, is("rejected")) {
         match queue.flag(Field::Deferred) {
             Some(deferred) => asked.expect(queue, !deferred, || {
                 "is rejected and deferred, expected deferred=false: it never waited".to_owned()
             }),
-            None => asked.unknown(Why::Unsaid),
+            None => asked.unsaid(),
         }
         match (queue.counted(Field::DepthIn), queue.counted(Field::DepthOut)) {
             (Some(depth_in), Some(depth_out)) => asked.expect(queue, depth_in == depth_out, || {
                 format!("is rejected with depth.in {depth_in} and depth.out {depth_out}, expected them equal")
             }),
-            _ => asked.unknown(Why::Unsaid),
+            _ => asked.unsaid(),
         }
     }
 }
@@ -136,17 +150,20 @@ fn ends_as(case: &Case<'_>, asked: &mut Asked<'_, '_>, queue: Span<'_>, level: i
                 format!("is {word} in the queue, the root ended {}: expected {word}", outcome.word())
             });
         }
-        None if case.root().is_none() => asked.unknown(Why::NoRoot),
-        None => asked.unknown(Why::Unsaid),
+        None => asked.unknown(case.no_outcome()),
     }
 }
 
 fn reject_end(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for queue in waits(case, "rejected") {
+    for queue in waits(case, asked, is("rejected")) {
         ends_as(case, asked, queue, |outcome| (outcome != Outcome::Rejected).then_some(Level::Error));
-        let after = |span: &Span<'_>| {
-            span.attempt() == queue.attempt() && span.view.start_ns >= queue.view.end_ns.max(queue.view.start_ns)
-        };
+        let later = |span: &Span<'_>| span.view.start_ns >= queue.view.end_ns.max(queue.view.start_ns);
+        // Whether it followed in this attempt or in another.
+        let said = |span: Span<'_>| span.says(Field::Attempt) && queue.says(Field::Attempt);
+        if case.spans(Stage::Selection).chain(case.dispatches()).any(|span| later(&span) && !said(span)) {
+            asked.unsaid();
+        }
+        let after = |span: &Span<'_>| said(*span) && span.attempt() == queue.attempt() && later(span);
         let next = case.siblings(queue, Stage::Selection).next();
         let next = next.or_else(|| case.spans(Stage::Selection).find(after)).or_else(|| case.dispatches().find(after));
         asked.expect(queue, next.is_none(), || {
@@ -166,7 +183,7 @@ pub(super) const CANCEL_END: Check = Check {
 };
 
 fn cancel_end(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for queue in waits(case, "cancelled") {
+    for queue in waits(case, asked, is("cancelled")) {
         ends_as(case, asked, queue, |outcome| match outcome {
             Outcome::Cancelled => None,
             Outcome::TimedOut => Some(Level::Warning),
@@ -185,7 +202,7 @@ pub(super) const THEN_SELECTION: Check = Check {
 };
 
 fn then_selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for queue in case.spans(Stage::Queue).filter(|queue| left(*queue)) {
+    for queue in waits(case, asked, left) {
         let left_ns = queue.view.end_ns;
         let mut beside = case.siblings(queue, Stage::Selection).peekable();
         if beside.peek().is_none() {
@@ -197,6 +214,11 @@ fn then_selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             } else {
                 asked.expect_there(Some(queue), false, say);
             }
+            continue;
+        }
+        let timeless = |span: Span<'_>| span.view.start_ns == 0;
+        if left_ns == 0 || case.siblings(queue, Stage::Selection).any(timeless) {
+            asked.unsaid();
             continue;
         }
         let early = beside.find(|selection| selection.view.start_ns < left_ns && left_ns >= queue.view.start_ns);
@@ -216,6 +238,7 @@ pub(super) fn pool_of(case: &Case<'_>, queue: Span<'_>) -> Option<Phase> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Why;
     use super::super::fixture::Scene;
     use super::*;
 

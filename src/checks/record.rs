@@ -1,13 +1,13 @@
 //! The request's trace record against its spans and against itself (spec request-trace.md).
 
 use super::around::{Place, Stood};
-use super::case::{Asked, Case, named, said, same_worker};
+use super::case::{Asked, Case, named, one_worker, said, same_worker};
 use super::places::places;
 use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::Marks;
 use crate::lifecycle::ids::Worker;
-use crate::lifecycle::stage::{Phase, Stage};
+use crate::lifecycle::stage::{Layout, Phase, Stage};
 
 /// How far received + total may be from the event's time (spec checks.md), milliseconds.
 const EVENT_SLACK_MS: f64 = 50.0;
@@ -96,6 +96,9 @@ pub(super) const TOKENS: Check = Check {
 fn tokens(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some((_, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
     let replay = end.replay.as_ref().and_then(|replay| replay.input_length);
+    if end.replay.is_some() && (replay.is_none() || end.input_tokens.is_none()) {
+        asked.unknown(Why::Unsaid);
+    }
     if let (Some(input), Some(length)) = (end.input_tokens, replay) {
         asked.expect_at(Level::Error, None, input == length, || {
             format!("has {input} input tokens and replay.input_length {length} in its record, expected them equal")
@@ -181,16 +184,22 @@ pub(super) const TIMES: Check = Check {
 
 fn times(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some((record, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
-    let mut expect = |holds: bool, say: &dyn Fn() -> String| asked.expect_at(Level::Error, None, holds, say);
+    // When it was received and how long it took is what its times are; the other fields are written where there is
+    // something to write: no first token, no reasoning.
+    let first_token = end.ttft_ms.is_some() || end.output_tokens == Some(0) || !case.succeeded();
+    if end.request_received_ms.is_none() || end.total_time_ms.is_none() || end.cached_tokens.is_none() || !first_token {
+        asked.unknown(Why::Unsaid);
+    }
+    let mut expect = |holds: Option<bool>, say: &dyn Fn() -> String| asked.expect_if_told(None, holds, say);
     if let (Some(ttft), Some(total)) = (end.ttft_ms, end.total_time_ms) {
-        expect(ttft <= total, &|| {
+        expect(Some(ttft <= total), &|| {
             format!("has ttft {ttft} ms and total {total} ms in its record, expected ttft ≤ total")
         });
     }
     let compared = end.request_received_ms.zip(end.total_time_ms).filter(|_| record.time_ms > 0);
     if let Some((received, total)) = compared {
         let off = record.time_ms as f64 - (received as f64 + total);
-        expect(off.abs() <= EVENT_SLACK_MS, &|| {
+        expect(Some(off.abs() <= EVENT_SLACK_MS), &|| {
             format!("was recorded {off:.1} ms after received + total, expected within {EVENT_SLACK_MS} ms")
         });
     }
@@ -198,8 +207,9 @@ fn times(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         (end.cached_tokens, end.input_tokens, ("cached", "input")),
         (end.reasoning_tokens, end.output_tokens, ("reasoning", "output")),
     ] {
-        if let (Some(part), Some(whole)) = (part, whole) {
-            expect(part <= whole, &|| {
+        if let Some(part) = part {
+            expect(whole.map(|whole| part <= whole), &|| {
+                let whole = said(whole);
                 format!("has {part} {} and {whole} {} tokens in its record, expected no more", names.0, names.1)
             });
         }
@@ -246,11 +256,22 @@ pub(super) const WORKERS: Check = Check {
 fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some((_, end)) = case.ends().next() else { return asked.unknown(Why::NoRecord) };
     let Some(workers) = &end.worker else { return asked.unknown(Why::Unsaid) };
+    // Which dispatch is the last of its phase.
+    let of_leg = [Field::Attempt, Field::DispatchPhase];
+    if case.facts.layout == Layout::Evidence && !case.dispatches().all(|span| asked.compares(span, &of_leg)) {
+        return;
+    }
     for (phase, id, rank) in [
         (Phase::Prefill, workers.prefill_worker_id, workers.prefill_dp_rank),
         (Phase::Decode, workers.decode_worker_id, workers.decode_dp_rank),
     ] {
-        let Some(recorded) = id.map(|id| Worker { id, rank }) else { continue };
+        let Some(recorded) = id.map(|id| Worker { id, rank }) else {
+            // It ought to name whom this phase was dispatched to.
+            if case.facts.legs.iter().any(|leg| leg.phase == phase && leg.dispatch.is_some()) {
+                asked.unknown(Why::Unsaid);
+            }
+            continue;
+        };
         // Where one worker does both, both are its dispatch; what no span says cannot be compared.
         let serves = |of: Phase| of == phase || of == Phase::Aggregated || of == Phase::Unknown;
         let legs = || case.facts.legs.iter().filter(|leg| serves(leg.phase));
@@ -274,6 +295,10 @@ fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         // What it names may be the first attempt's, which has not come.
         if migrated && !legs().any(|leg| leg.attempt == 0 && leg.dispatch.is_some()) {
             asked.unknown(Why::Lost);
+            continue;
+        }
+        if one_worker(last, recorded).is_none() {
+            asked.unknown(Why::Unsaid);
             continue;
         }
         let level = if migrated { Level::Warning } else { Level::Error };

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::case::{Asked, Case, Span, named, said};
-use super::{ANY_MODE, Check, DETAILED, Level, Why};
+use super::case::{Asked, Case, Span, both, brief, named, one_worker, said};
+use super::{ANY_MODE, Check, DETAILED, Level};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::FILTER_PARTS;
 use crate::lifecycle::ids::Worker;
-use crate::lifecycle::packed::Value;
 use crate::lifecycle::stage::{Layout, Mode, Stage};
 
 /// How far two costs may differ and still be the same number, relative to their size: they pass through decimal text.
@@ -18,9 +17,6 @@ const SAME_COST: f64 = 1e-6;
 const PRODUCT: f64 = 1e-5;
 /// The most candidates that are recorded (spec lifecycle-spans §3).
 const MOST_ROWS: usize = 4;
-
-/// The most characters of a value that is none that are repeated.
-const MOST_SAID: usize = 40;
 
 const PARTS: [Field; 5] = [
     Field::FilteredNotAllowed,
@@ -40,8 +36,9 @@ const RESULT: [(Field, &str); 7] = [
     (Field::Margin, "best.margin"),
 ];
 
-const STATIC: [(Field, &str); 3] = [
+const STATIC: [(Field, &str); 4] = [
     (Field::Algorithm, "algorithm.id"),
+    (Field::AlgorithmVersion, "algorithm.version"),
     (Field::SelectionPolicy, "selection.policy"),
     (Field::DecisionSchema, "decision.schema"),
 ];
@@ -67,7 +64,7 @@ pub(super) const ACCOUNTING: Check = Check {
 fn accounting(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     for span in case.spans(Stage::Selection) {
         let Some(count) = span.counted(Field::Filtered) else {
-            asked.unknown(Why::Unsaid);
+            asked.unsaid();
             continue;
         };
         let mut parts = [None; PARTS.len()];
@@ -77,7 +74,7 @@ fn accounting(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             if part.is_none() && span.has(field) {
                 counts = false;
                 asked.expect(span, false, || {
-                    let found: String = said(span.get(field).map(Value::display)).chars().take(MOST_SAID).collect();
+                    let found = said(span.get(field).map(brief));
                     format!("has filtered.{name} {found:?}, expected a count")
                 });
             }
@@ -91,8 +88,9 @@ fn accounting(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             .iter()
             .zip(FILTER_PARTS)
             .all(|(part, name)| part.is_some() || (name == "policy" && case.facts.layout == Layout::Draft));
-        if sum < count && !all {
-            asked.unknown(Why::Unsaid);
+        // What was not recorded may be what lacks.
+        if sum <= count && !all {
+            asked.unsaid();
             continue;
         }
         asked.expect(span, sum == count, || {
@@ -119,7 +117,7 @@ fn eligible(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let (Some(eligible), Some(candidates), Some(policy)) =
             (span.counted(Field::Eligible), span.counted(Field::Candidates), policy)
         else {
-            asked.unknown(Why::Unsaid);
+            asked.unsaid();
             continue;
         };
         asked.expect(span, candidates.checked_add(policy) == Some(eligible), || {
@@ -163,8 +161,11 @@ fn complete(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
                 format!("failed ({}) and carries dynamo.router.{odd}, expected none", result.unwrap_or("no candidates"))
             });
         } else if made(span) || result == Some("selected") || dispatched() {
-            let missing: Vec<&str> =
-                RESULT.iter().chain(&STATIC).filter(|(field, _)| !span.has(*field)).map(|(_, name)| *name).collect();
+            // Whether there was any candidate is what tells a made one from a failed one.
+            if result.is_none() {
+                asked.compares(span, &[Field::Candidates]);
+            }
+            let missing = [span.unsaid(&RESULT), span.unsaid(&STATIC)].concat();
             asked.expect(span, missing.is_empty(), || {
                 format!("made a choice without dynamo.router.{}, expected it there", missing.join(", "))
             });
@@ -187,15 +188,17 @@ fn best(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             (Some(best), Some(selected)) => asked.expect(span, best <= selected || same_cost(best, selected), || {
                 format!("has best.score {best} above selected.score {selected}, expected the best to cost no more")
             }),
-            _ => asked.unknown(Why::Unsaid),
+            _ => asked.unsaid(),
         }
         let Some(margin) = span.float(Field::Margin) else {
-            asked.unknown(Why::Unsaid);
+            asked.unsaid();
             continue;
         };
         asked.expect(span, margin >= 0.0, || format!("has best.margin {margin}, expected 0 or more"));
-        if span.counted(Field::Candidates) == Some(1) && margin > 0.0 {
-            asked.expect(span, false, || format!("has best.margin {margin} with one candidate, expected 0"));
+        if margin > 0.0 {
+            let several = span.counted(Field::Candidates).map(|candidates| candidates != 1);
+            let say = || format!("has best.margin {margin} with one candidate, expected 0");
+            asked.expect_if_told(Some(span), several, say);
         }
     }
 }
@@ -214,15 +217,18 @@ fn best_worker(span: Span<'_>) -> Option<Worker> {
 }
 
 fn tie(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for span in case.spans(Stage::Selection) {
-        let (Some(selected), Some(best), Some(chosen), Some(cheapest)) =
-            (span.float(Field::SelectedScore), span.float(Field::BestScore), span.selected(), best_worker(span))
-        else {
+    for span in case.spans(Stage::Selection).filter(|span| made(*span)) {
+        let (Some(selected), Some(best)) = (span.float(Field::SelectedScore), span.float(Field::BestScore)) else {
+            asked.unsaid();
             continue;
         };
         // Exactly equal: a near tie is none.
         if selected == best {
-            asked.expect(span, super::case::same_worker(chosen, cheapest), || {
+            let (Some(chosen), Some(cheapest)) = (span.selected(), best_worker(span)) else {
+                asked.unsaid();
+                continue;
+            };
+            asked.expect_if_told(Some(span), one_worker(chosen, cheapest), || {
                 let (chosen, cheapest) = (named(Some(chosen)), named(Some(cheapest)));
                 format!(
                     "chose {chosen} at the least cost {best} and reports {cheapest} as best, expected the chosen one"
@@ -276,7 +282,7 @@ fn top_k(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     for span in case.spans(Stage::Selection) {
         let Some(text) = span.get(Field::TopK).and_then(|value| value.as_str()) else {
             if made(span) {
-                asked.unknown(Why::Unsaid);
+                asked.unsaid();
             }
             continue;
         };
@@ -295,20 +301,21 @@ fn top_k(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
 fn rows(asked: &mut Asked<'_, '_>, span: Span<'_>, rows: &[Row<'_>], draft: bool) {
     let count = rows.len();
     asked.expect(span, count <= MOST_ROWS, || format!("has {count} top_k rows, expected at most {MOST_ROWS}"));
-    if let Some(candidates) = span.counted(Field::Candidates) {
-        asked.expect(span, count as u64 <= candidates, || {
-            format!("has {count} top_k rows for {candidates} candidates, expected no more rows than candidates")
-        });
-    }
+    let candidates = span.counted(Field::Candidates);
+    asked.expect_if_told(Some(span), candidates.map(|candidates| count as u64 <= candidates), || {
+        let candidates = said(candidates);
+        format!("has {count} top_k rows for {candidates} candidates, expected no more rows than candidates")
+    });
     let descent = rows.windows(2).find(|pair| pair[0].score > pair[1].score);
     asked.expect(span, descent.is_none(), || {
         let (one, other) = descent.map_or((0.0, 0.0), |pair| (pair[0].score, pair[1].score));
         format!("has the cost {other} after {one} in top_k, expected ascending costs")
     });
     let least = rows.iter().map(|row| row.score).min_by(f64::total_cmp);
-    if let (Some(least), Some(best)) = (least, span.float(Field::BestScore)) {
-        asked.expect(span, same_cost(least, best), || {
-            format!("has least cost {least} in top_k and best.score {best}, expected them equal")
+    if let Some(least) = least {
+        let best = span.float(Field::BestScore);
+        asked.expect_if_told(Some(span), best.map(|best| same_cost(least, best)), || {
+            format!("has least cost {least} in top_k and best.score {}, expected them equal", said(best))
         });
     }
     if draft {
@@ -324,14 +331,14 @@ fn rows(asked: &mut Asked<'_, '_>, span: Span<'_>, rows: &[Row<'_>], draft: bool
     }
     let marked: Vec<&Row<'_>> = rows.iter().filter(|row| row.selected == Some(true)).collect();
     let (Some(chosen), cost) = (span.selected(), span.float(Field::SelectedScore)) else {
-        return asked.unknown(Why::Unsaid);
+        return asked.unsaid();
     };
     match marked[..] {
         [row] => {
             let worker = row.worker();
-            let fits = worker.is_some_and(|worker| super::case::same_worker(worker, chosen))
-                && cost.is_none_or(|cost| same_cost(cost, row.score));
-            asked.expect(span, fits, || {
+            let one = worker.map_or(Some(false), |worker| one_worker(worker, chosen));
+            let fits = both(one, cost.map(|cost| same_cost(cost, row.score)));
+            asked.expect_if_told(Some(span), fits, || {
                 let (row_worker, chosen) = (named(worker), named(Some(chosen)));
                 let (row_cost, cost) = (row.score, said(cost));
                 format!("marks {row_worker} at {row_cost} as selected in top_k, expected {chosen} at {cost}")
@@ -347,6 +354,7 @@ fn rows(asked: &mut Asked<'_, '_>, span: Span<'_>, rows: &[Row<'_>], draft: bool
 mod tests {
     use serde_json::json;
 
+    use super::super::Why;
     use super::super::fixture::{Scene, WORKER};
     use super::*;
 

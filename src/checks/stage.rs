@@ -34,7 +34,7 @@ fn preprocessing(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
                 Some(root) => asked.expect(span, root == Outcome::Rejected, || {
                     format!("is rejected, the root ended {}: expected rejected", root.word())
                 }),
-                None => asked.unknown(Why::NoRoot),
+                None => asked.unknown(case.no_outcome()),
             }
         }
         if !success {
@@ -88,12 +88,15 @@ pub(super) const ABANDONED: Check = Check {
 };
 
 fn abandoned(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for span in case.spans(Stage::Streaming).filter(|span| span.text(Field::StageOutcome) == "abandoned") {
+    for span in case.spans(Stage::Streaming) {
+        if !asked.compares(span, &[Field::StageOutcome]) || span.text(Field::StageOutcome) != "abandoned" {
+            continue;
+        }
         match case.outcome() {
             Some(outcome) => asked.expect(span, outcome != Outcome::Success, || {
                 "was abandoned, the root ended success: expected another outcome".to_owned()
             }),
-            None => asked.unknown(Why::NoRoot),
+            None => asked.unknown(case.no_outcome()),
         }
     }
 }
@@ -110,7 +113,10 @@ pub(super) const ORDER: Check = Check {
 fn order(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some(stream) = case.spans(Stage::Streaming).next() else { return };
     // Where the first attempt is missing, the stream may well be older than the others.
-    let Some(first) = case.dispatches().next().filter(|first| first.attempt() == 0) else { return };
+    let Some(first) = case.dispatches().next() else { return };
+    if !asked.compares(first, &[Field::Attempt]) || first.attempt() > 0 {
+        return;
+    }
     let (started, ended) = (stream.view.start_ns, first.view.end_ns);
     if ended < first.view.start_ns || started == 0 {
         return asked.unknown(Why::Unsaid);

@@ -1,7 +1,7 @@
 //! Times as such. A child that ends after its parent is normal (spec lifecycle-spans §6).
 
 use super::case::{Asked, Case, Span};
-use super::{ANY_LAYOUT, ANY_MODE, Check, Level};
+use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::request::Node;
 use crate::lifecycle::stage::Stage;
@@ -19,6 +19,9 @@ fn order(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let mut clocks = None;
     for span in case.all() {
         let (start, end) = (span.view.start_ns, span.view.end_ns);
+        if start == 0 || end == 0 {
+            asked.unknown(Why::Unsaid);
+        }
         if start == 0 {
             continue;
         }
@@ -100,7 +103,6 @@ impl<'c> Clocks<'c> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Why;
     use super::super::fixture::Scene;
     use super::*;
 

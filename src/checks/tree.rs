@@ -1,6 +1,6 @@
 //! How the spans hang together, and how many there are.
 
-use super::case::{Asked, Case, Span, Way, named, said, same_worker, word};
+use super::case::{Asked, Case, Span, Way, named, one_worker, said, word};
 use super::{ANY_LAYOUT, ANY_MODE, Check, EVIDENCE, Level, Why};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::Dispatch;
@@ -78,20 +78,16 @@ fn route_nesting(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
                     asked.expect(route, false, || format!("is a child of {parent}, expected request.dispatch"));
                     continue;
                 };
-                if let (Some(to), Some(destination)) =
-                    (route.worker(Field::RouteWorker, Field::RouteRank), dispatch.destination())
-                {
-                    asked.expect(route, same_worker(to, destination), || {
-                        let (to, destination) = (named(Some(to)), named(Some(destination)));
-                        format!("goes to worker {to}, its dispatch to {destination}: expected one worker")
-                    });
-                }
+                let (to, destination) = (route.worker(Field::RouteWorker, Field::RouteRank), dispatch.destination());
+                let one = to.zip(destination).and_then(|(to, destination)| one_worker(to, destination));
+                asked.expect_if_told(Some(route), one, || {
+                    let (to, destination) = (named(to), named(destination));
+                    format!("goes to worker {to}, its dispatch to {destination}: expected one worker")
+                });
                 let (mine, its) = (route.number(Field::Attempt), dispatch.number(Field::Attempt));
-                if mine.is_some() && its.is_some() {
-                    asked.expect(route, mine == its, || {
-                        format!("is attempt {}, its dispatch {}: expected one number", said(mine), said(its))
-                    });
-                }
+                asked.expect_if_told(Some(route), mine.zip(its).map(|(mine, its)| mine == its), || {
+                    format!("is attempt {}, its dispatch {}: expected one number", said(mine), said(its))
+                });
             }
         }
     }
@@ -174,6 +170,13 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         return;
     }
     let Some(streaming) = case.facts.streaming else { return asked.unknown(Why::Unsaid) };
+    // Which legs there are, and of which spans each consists.
+    let told = [Field::DispatchRoute, Field::DispatchPhase, Field::DispatchResult, Field::Attempt];
+    if !case.dispatches().all(|span| asked.compares(span, &told))
+        || !case.spans(Stage::Selection).all(|span| asked.compares(span, &[Field::Pool]))
+    {
+        return;
+    }
     let attempts = || case.facts.legs.iter().filter_map(|leg| leg.dispatch.as_ref());
     if case.dispatches().any(|span| span.attempt() > 0 || matches!(span.text(Field::DispatchResult), "failed"))
         || attempts().any(Dispatch::lost_worker)

@@ -1,7 +1,7 @@
 //! The order of things within a worker.
 
 use super::case::{Asked, Case};
-use super::{ANY_LAYOUT, ANY_MODE, Check, Level};
+use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
 use crate::lifecycle::stage::Stage;
 
 /// How far a stream may outlive its operation, nanoseconds: a span ends at its last exit, not when it is closed
@@ -22,7 +22,11 @@ fn order(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let started = operation.view.start_ns;
         for admission in case.siblings(operation, Stage::Admission) {
             let ended = admission.view.end_ns;
-            asked.expect(admission, ended <= started || started == 0, || {
+            if started == 0 || ended == 0 {
+                asked.unknown(Why::Unsaid);
+                continue;
+            }
+            asked.expect(admission, ended <= started, || {
                 let late = (ended - started) as f64 / 1e6;
                 let (name, id) = (operation.view.name, operation.view.id);
                 format!("ends {late:.3} ms after {name} {id} started, expected it to end before")
@@ -33,7 +37,8 @@ fn order(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let Some(operation) = case.up(stream).filter(|above| above.view.stage == Stage::Operation) else { continue };
         let (from, to) = (operation.view.start_ns, operation.view.end_ns);
         // An operation that ends before it starts is time.order's finding.
-        if from == 0 || to < from || stream.view.start_ns == 0 {
+        if from == 0 || to < from || stream.view.start_ns == 0 || stream.view.end_ns == 0 {
+            asked.unknown(Why::Unsaid);
             continue;
         }
         let within = stream.view.start_ns >= from && stream.view.end_ns <= to.saturating_add(LAST_EXIT_NS);
@@ -52,8 +57,8 @@ fn order(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Why;
     use super::super::fixture::Scene;
+    use super::*;
 
     #[test]
     fn order() {

@@ -272,8 +272,13 @@ fn tokens(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     if !case.succeeded() || record.seen != Seen::Success {
         return;
     }
-    if record.usage == Usage::default() {
-        return asked.unknown(Why::Unsaid);
+    // A client may not count what came from the cache; the others both sides have to say.
+    let Usage { prompt, completion, cached } = record.usage;
+    let said_by_both = [(prompt, case.facts.input_tokens), (completion, case.facts.output_tokens)];
+    if said_by_both.iter().any(|(client, cluster)| client.is_none() || cluster.is_none())
+        || (cached.is_some() && case.facts.cached_tokens.is_none())
+    {
+        asked.unknown(Why::Unsaid);
     }
     let unequal = unequal_tokens(record, case.facts);
     asked.expect_at(Level::Error, case.root(), unequal.is_empty(), || {
