@@ -1,15 +1,13 @@
-//! The way to the workers: what a dispatch says, the selection it follows, the attempts and legs it belongs to.
-
-use std::collections::BTreeMap;
+//! The way to the workers: what a dispatch says, the selection it follows, the attempts and legs it belongs to. Keeps out:
+//! that each leg has one of each (`legs`).
 
 use super::case::{Asked, Case, Span, named, said, same_worker, word};
-use super::queue::{left, pool_of};
 use super::selection::made;
 use super::{ANY_LAYOUT, ANY_MODE, Check, DETAILED, EVIDENCE, Level, Why};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::request::Up;
-use crate::lifecycle::stage::{Layout, Outcome, Phase, Stage};
+use crate::lifecycle::stage::{Layout, Phase, Stage};
 
 pub(super) const FACTS: Check = Check {
     id: "dispatch.facts",
@@ -55,7 +53,7 @@ pub(super) const SELECTION: Check = Check {
     ask: selection,
 };
 
-fn is_kv(dispatch: Span<'_>) -> bool {
+pub(super) fn is_kv(dispatch: Span<'_>) -> bool {
     dispatch.text(Field::DispatchRoute) == "kv"
 }
 
@@ -65,15 +63,18 @@ fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             asked.unknown(Why::Unsaid);
             continue;
         };
-        let phase = dispatch.phase();
+        let phase = case.phase(dispatch);
         let earlier = || {
             case.spans(Stage::Selection)
                 .filter(|span| span.view.start_ns <= dispatch.view.start_ns && span.attempt() == dispatch.attempt())
         };
         let fitting = || earlier().filter(|span| phase.fits_pool(span.pool()));
-        if fitting().any(|span| span.selected().is_some_and(|selected| same_worker(selected, destination))) {
+        // Whether that they fit is known, not only not excluded.
+        let both_said = |span: Span<'_>| phase != Phase::Unknown && span.pool() != Phase::Unknown;
+        let chose = |span: &Span<'_>| span.selected().is_some_and(|selected| same_worker(selected, destination));
+        if fitting().filter(chose).any(both_said) {
             asked.expect(dispatch, true, String::new);
-        } else if fitting().any(|span| span.selected().is_none() && made(span)) {
+        } else if fitting().any(|span| chose(&span) || (span.selected().is_none() && made(span))) {
             asked.unknown(Why::Unsaid);
         } else {
             let last = fitting().last().or_else(|| earlier().last());
@@ -82,7 +83,7 @@ fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
                 match last {
                     Some(last) => format!(
                         "went to {to} for {}, router.selection {} chose {} from pool {}: expected one worker",
-                        phase.word(),
+                        phase_in_words(phase),
                         last.view.id,
                         named(last.selected()),
                         last.pool().word()
@@ -94,89 +95,18 @@ fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
                 }
             };
             // The fitting one may be on its way, or lost.
-            match fitting().next() {
-                Some(_) => asked.expect(dispatch, false, say),
-                None => asked.expect_there(Some(dispatch), false, say),
+            if fitting().any(both_said) {
+                asked.expect(dispatch, false, say);
+            } else {
+                asked.expect_there(Some(dispatch), false, say);
             }
         }
     }
 }
 
-pub(super) const ONE_TO_ONE: Check = Check {
-    id: "dispatch.one-to-one",
-    level: Level::Error,
-    what: "queue exits, made selections and dispatches are equal per leg and attempt (cancelled: a warning)",
-    layouts: DETAILED,
-    modes: ANY_MODE,
-    ask: one_to_one,
-};
-
-/// How many there are of one leg and attempt.
-#[derive(Default)]
-struct Counts {
-    exits: u32,
-    selections: u32,
-    dispatches: u32,
-}
-
-/// The pool of a phase: aggregated pools also say decode.
-fn pool(phase: Phase) -> Phase {
-    if phase == Phase::Aggregated { Phase::Decode } else { phase }
-}
-
-fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    let mut legs: BTreeMap<(u64, Phase), Counts> = BTreeMap::new();
-    let advisory = |span: Span<'_>| case.up(span).is_some_and(|above| above.view.stage == Stage::Advisory);
-    for span in case.spans(Stage::Selection).filter(|span| made(*span) && !advisory(*span)) {
-        legs.entry((span.attempt(), pool(span.pool()))).or_default().selections += 1;
-    }
-    // Without a route it counts as KV where a router was asked.
-    let asked_router = !legs.is_empty() || case.spans(Stage::Queue).next().is_some();
-    let routed = |span: &Span<'_>| is_kv(*span) || (asked_router && !span.has(Field::DispatchRoute));
-    for span in case.dispatches().filter(routed) {
-        // Drafts name no phase: the selection of the attempt says which leg.
-        let phase = match pool(span.phase()) {
-            Phase::Unknown if !span.has(Field::DispatchPhase) => {
-                legs.keys().find(|(attempt, _)| *attempt == span.attempt()).map_or(Phase::Decode, |leg| leg.1)
-            }
-            phase => phase,
-        };
-        legs.entry((span.attempt(), phase)).or_default().dispatches += 1;
-    }
-    // A wait without an outcome was left when a selection stands beside it.
-    let exits = |span: &Span<'_>| {
-        left(*span) || (!span.has(Field::QueueOutcome) && case.siblings(*span, Stage::Selection).next().is_some())
-    };
-    for span in case.spans(Stage::Queue).filter(exits) {
-        let attempt = span.attempt();
-        // Alone, a wait belongs to the leg of its attempt that lacks one.
-        let lacking = || legs.iter().find(|(leg, counts)| leg.0 == attempt && counts.exits == 0).map(|(leg, _)| leg.1);
-        let phase = pool_of(case, span).map(pool).or_else(lacking).unwrap_or(Phase::Decode);
-        legs.entry((attempt, phase)).or_default().exits += 1;
-    }
-    let cancelled = case.outcome() == Some(Outcome::Cancelled);
-    let level = if cancelled { Level::Warning } else { Level::Error };
-    let any = case
-        .dispatches()
-        .next()
-        .or_else(|| case.spans(Stage::Selection).next())
-        .or_else(|| case.spans(Stage::Queue).next());
-    for ((attempt, phase), Counts { exits, selections, dispatches }) in legs {
-        let equal = exits == selections && selections == dispatches;
-        if !equal && !case.settled {
-            asked.unknown(Why::Arriving);
-        } else if !equal && case.lost {
-            asked.unknown(Why::Lost);
-        } else {
-            asked.expect_at(level, any, equal, || {
-                let phase = phase.word();
-                format!(
-                    "belongs to {exits} queue exits, {selections} made selections and {dispatches} dispatches of the \
-                     {phase} leg in attempt {attempt}, expected as many of each"
-                )
-            });
-        }
-    }
+/// A phase as it stands in a sentence.
+fn phase_in_words(phase: Phase) -> &'static str {
+    if phase == Phase::Unknown { "a phase not recorded" } else { phase.word() }
 }
 
 pub(super) const ATTEMPTS: Check = Check {
@@ -193,7 +123,7 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let base = case.facts.layout == Layout::Base;
     let routes = || case.spans(Stage::Route);
     let tries: Vec<Span<'_>> = if base { routes().collect() } else { case.dispatches().collect() };
-    let phase = |span: Span<'_>| if base { Phase::of(span.text(Field::RoutePhase)) } else { span.phase() };
+    let phase = |span: Span<'_>| if base { Phase::of(span.text(Field::RoutePhase)) } else { case.phase(span) };
     let mut numbers: Vec<u64> = tries.iter().map(|span| span.attempt()).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -206,13 +136,17 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     }
     for (index, span) in tries.iter().enumerate() {
         let (number, of) = (span.attempt(), phase(*span));
-        let before = tries[..index]
-            .iter()
-            .find(|other| of != Phase::Unknown && other.attempt() == number && phase(**other) == of);
-        asked.expect(*span, before.is_none(), || {
-            let before = said(before.map(|before| before.view.id));
-            format!("is attempt {number} for {}, so is {before}: expected one per phase", of.word())
-        });
+        let alike = || tries[..index].iter().filter(|other| other.attempt() == number);
+        let before = alike().find(|other| of != Phase::Unknown && phase(**other) == of);
+        // Of two of one number, one may serve the phase of the other.
+        if before.is_none() && alike().any(|other| of == Phase::Unknown || phase(*other) == Phase::Unknown) {
+            asked.unknown(Why::Unsaid);
+        } else {
+            asked.expect(*span, before.is_none(), || {
+                let before = said(before.map(|before| before.view.id));
+                format!("is attempt {number} for {}, so is {before}: expected one per phase", of.word())
+            });
+        }
         if number == 0 {
             continue;
         }
@@ -240,9 +174,15 @@ pub(super) const LEGS: Check = Check {
 };
 
 fn legs(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    for decode in case.dispatches().filter(|span| span.phase() == Phase::Decode) {
+    for decode in case.dispatches().filter(|span| case.phase(*span) == Phase::Decode) {
         let attempt = decode.attempt();
-        let prefill = case.dispatches().any(|span| span.phase() == Phase::Prefill && span.attempt() == attempt);
+        let serves =
+            |phase: Phase| case.dispatches().any(|span| span.attempt() == attempt && case.phase(span) == phase);
+        let prefill = serves(Phase::Prefill);
+        if !prefill && serves(Phase::Unknown) {
+            asked.unknown(Why::Unsaid);
+            continue;
+        }
         // Conditional disaggregation never asks for a prefill worker.
         let asked_for =
             case.spans(Stage::Selection).any(|span| span.pool() == Phase::Prefill && span.attempt() == attempt);
@@ -272,9 +212,21 @@ fn success(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     if !case.succeeded() {
         return;
     }
-    let last = case.dispatches().filter(|span| span.phase() != Phase::Prefill).last();
-    let Some(last) = last else { return };
-    match last.text(Field::DispatchResult) {
+    let last = case.dispatches().filter(|span| !matches!(case.phase(*span), Phase::Prefill | Phase::Unknown)).last();
+    // What came after it, or instead of it, and may have been for decode.
+    let from = last.map_or(0, |last| last.view.start_ns);
+    let mut maybe = case.dispatches().filter(|span| case.phase(*span) == Phase::Unknown && span.view.start_ns >= from);
+    let Some(last) = last else {
+        if maybe.next().is_some() {
+            asked.unknown(Why::Unsaid);
+        }
+        return;
+    };
+    let result = last.text(Field::DispatchResult);
+    if maybe.any(|span| result != "accepted" || span.text(Field::DispatchResult) != result) {
+        return asked.unknown(Why::Unsaid);
+    }
+    match result {
         "" => asked.unknown(Why::Unsaid),
         result => asked.expect(last, result == "accepted", || {
             let to: Option<Worker> = last.destination();
@@ -319,24 +271,6 @@ mod tests {
         Scene::aggregated().drop("router.selection").violates(id, "without an earlier selection");
         Scene::aggregated().without("router.selection", "dynamo.router.selected.worker.id").unknown(id, Why::Unsaid);
         Scene::aggregated().set(DISPATCH, RESULT, "failed").ended("rejected").unknown(id, Why::NotHere);
-    }
-
-    #[test]
-    fn one_to_one() {
-        let id = "dispatch.one-to-one";
-        Scene::disaggregated().holds(id);
-        Scene::migrated().holds(id);
-        Scene::draft().holds(id);
-        Scene::aggregated().alone("router.selection").holds(id);
-        // What other checks report about a leg does not miscount it.
-        Scene::aggregated().without("router.queue", "dynamo.router.queue.outcome").holds(id);
-        Scene::aggregated().without(DISPATCH, "dynamo.dispatch.route").holds(id);
-        Scene::aggregated().again("router.queue").violates(id, "2 queue exits, 1 made selections and 1 dispatches");
-        let undispatched = Scene::disaggregated().drop(DISPATCH);
-        undispatched.violates(id, "1 made selections and 0 dispatches of the prefill leg in attempt 0");
-        undispatched.ended("cancelled").violates_at(id, Level::Warning, "prefill leg");
-        Scene::aggregated().drop("router.queue").lose("kv_router.schedule").unknown(id, Why::Lost);
-        Scene::rejected().unknown(id, Why::NotHere);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::FILTER_PARTS;
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::packed::Value;
-use crate::lifecycle::stage::{Layout, Mode, Stage};
+use crate::lifecycle::stage::{Layout, Mode, Phase, Stage};
 
 /// How far two costs may differ and still be the same number, relative to their size: they pass through decimal text.
 const SAME_COST: f64 = 1e-6;
@@ -147,15 +147,17 @@ fn complete(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let result = span.get(Field::SelectionResult).and_then(|value| value.as_str());
         let failed = result.is_some_and(|result| result != "selected") || span.counted(Field::Candidates) == Some(0);
         // A dispatch that was accepted in this leg had a worker to go to.
-        let dispatched = || {
-            case.dispatches().any(|dispatch| {
+        let dispatches = || {
+            case.dispatches().filter(|dispatch| {
                 dispatch.attempt() == span.attempt()
                     && dispatch.text(Field::DispatchResult) == "accepted"
                     && dispatch.text(Field::DispatchRoute) == "kv"
-                    && dispatch.phase().fits_pool(span.pool())
+                    && case.phase(*dispatch).fits_pool(span.pool())
                     && dispatch.view.start_ns >= span.view.start_ns
             })
         };
+        let both_said = |dispatch| ![case.phase(dispatch), span.pool()].contains(&Phase::Unknown);
+        let dispatched = || dispatches().any(both_said);
         if failed {
             let odd = RESULT.iter().find(|(field, _)| span.has(*field)).map(|(_, name)| *name);
             asked.expect(span, odd.is_none(), || {
@@ -168,6 +170,9 @@ fn complete(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             asked.expect(span, missing.is_empty(), || {
                 format!("made a choice without dynamo.router.{}, expected it there", missing.join(", "))
             });
+        } else if dispatches().next().is_some() {
+            // Whether that was this leg's is not said.
+            asked.unknown(Why::Unsaid);
         }
     }
 }

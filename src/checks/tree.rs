@@ -31,7 +31,9 @@ fn rooted(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         }
         if !rooted.contains(&trace) {
             rootless.push(trace);
-            if !case.settled {
+            if is_drafts_own(case, span) {
+                asked.unknown(Why::Layout);
+            } else if !case.settled {
                 asked.unknown(Why::Arriving);
             } else if case.spans_lost {
                 asked.unknown(Why::Lost);
@@ -52,6 +54,14 @@ fn rooted(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             Some(Way::There) | None => asked.expect_at(level, Some(span), true, String::new),
         }
     }
+}
+
+/// Whether it is a router span that a draft wrote as a trace of its own, of one span (spec lifecycle-spans §1).
+fn is_drafts_own(case: &Case<'_>, span: Span<'_>) -> bool {
+    case.facts.layout == Layout::Draft
+        && matches!(span.view.stage, Stage::Queue | Stage::Selection)
+        && span.view.parent.is_none()
+        && case.all().filter(|other| other.view.trace == span.view.trace).nth(1).is_none()
 }
 
 pub(super) const ROUTE_NESTING: Check = Check {
@@ -184,10 +194,13 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     if dispatched == 0 {
         return if case.settled { asked.unknown(Why::Lost) } else { asked.unknown(Why::Arriving) };
     }
+    if case.dispatches().any(|span| case.phase(span) == Phase::Unknown) {
+        return asked.unknown(Why::Unsaid);
+    }
     // The legs that the topology asks for: a prefill that was selected and never dispatched is one of them.
-    let prefill = case.dispatches().any(|span| span.phase() == Phase::Prefill)
+    let prefill = case.dispatches().any(|span| case.phase(span) == Phase::Prefill)
         || case.spans(Stage::Selection).any(|span| span.pool() == Phase::Prefill);
-    let decode = case.dispatches().any(|span| span.phase() != Phase::Prefill);
+    let decode = case.dispatches().any(|span| case.phase(span) != Phase::Prefill);
     let legs = usize::from(prefill) + usize::from(decode);
     let kv = case.dispatches().all(|span| matches!(span.text(Field::DispatchRoute), "" | "kv"));
     // A dispatch and three spans of the worker; with KV routing a queue and a selection before them.

@@ -1,0 +1,177 @@
+//! That each leg has one wait, one choice and one dispatch. Owns: which leg a router span belongs to, as far as that is
+//! known. What may be of either leg is counted as such and decides nothing.
+
+use std::collections::BTreeMap;
+
+use super::case::{Asked, Case, Span, same_worker};
+use super::dispatch::is_kv;
+use super::queue::left;
+use super::selection::made;
+use super::{ANY_MODE, Check, DETAILED, Level, Why};
+use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::facts::Leg;
+use crate::lifecycle::stage::{Outcome, Phase, Stage};
+
+pub(super) const ONE_TO_ONE: Check = Check {
+    id: "dispatch.one-to-one",
+    level: Level::Error,
+    what: "queue exits, made selections and dispatches are equal per leg and attempt (cancelled: a warning)",
+    layouts: DETAILED,
+    modes: ANY_MODE,
+    ask: one_to_one,
+};
+
+/// How many queue exits, made selections and dispatches there are, in this order.
+type Counts = [u32; 3];
+const EXITS: usize = 0;
+const SELECTIONS: usize = 1;
+const DISPATCHES: usize = 2;
+
+/// What belongs to one attempt.
+#[derive(Default)]
+struct Attempt {
+    legs: BTreeMap<Phase, Counts>,
+    /// Of a leg that is not known.
+    of_either: Counts,
+}
+
+impl Attempt {
+    fn count(&mut self, leg: Option<Phase>, kind: usize) {
+        let counts = leg.map_or(&mut self.of_either, |leg| self.legs.entry(leg).or_default());
+        counts[kind] += 1;
+    }
+
+    /// What is unequal whichever leg the rest belongs to, with its leg; the whole attempt has none.
+    fn unequal(&self) -> Vec<(Option<Phase>, Counts)> {
+        let short = |counts: &Counts| {
+            let most = counts.iter().max().copied().unwrap_or(0);
+            counts.iter().zip(self.of_either).any(|(count, more)| count + more < most)
+        };
+        let of_legs = self.legs.iter().filter(|(_, counts)| short(counts)).map(|(leg, counts)| (Some(*leg), *counts));
+        let mut unequal: Vec<_> = of_legs.collect();
+        let all = [EXITS, SELECTIONS, DISPATCHES]
+            .map(|kind| self.of_either[kind] + self.legs.values().map(|counts| counts[kind]).sum::<u32>());
+        if unequal.is_empty() && all != [all[0]; 3] {
+            unequal.push((None, all));
+        }
+        unequal
+    }
+}
+
+/// The leg of a phase or pool: aggregated pools also say decode. `None` when it is not known.
+fn leg_of(phase: Phase) -> Option<Phase> {
+    match phase {
+        Phase::Aggregated => Some(Phase::Decode),
+        Phase::Unknown => None,
+        phase => Some(phase),
+    }
+}
+
+/// The leg of a selection: its pool's, else that of the dispatch it was made for, which went where it chose.
+fn leg_of_selection(case: &Case<'_>, span: Span<'_>) -> Option<Phase> {
+    let went = |leg: &&Leg| {
+        let is_its = leg.selection.as_ref().is_some_and(|selection| selection.span == Some(span.view.id));
+        let worker = || leg.dispatch.as_ref()?.worker;
+        is_its && span.selected().zip(worker()).is_some_and(|(chosen, worker)| same_worker(chosen, worker))
+    };
+    leg_of(span.pool()).or_else(|| leg_of(case.facts.legs.iter().find(went)?.phase))
+}
+
+/// The leg of a wait: that of the selection beside it. Alone, as drafts wrote it, that of the next selection of its attempt,
+/// when no other wait may have led to that.
+fn leg_of_wait(case: &Case<'_>, queue: Span<'_>) -> Option<Phase> {
+    if let Some(beside) = case.siblings(queue, Stage::Selection).next() {
+        return leg_of_selection(case, beside);
+    }
+    let ended = queue.view.end_ns;
+    if ended < queue.view.start_ns {
+        return None;
+    }
+    let after = |span: &Span<'_>| span.attempt() == queue.attempt() && span.view.start_ns >= ended && made(*span);
+    let next = case.spans(Stage::Selection).find(after)?;
+    let between = |other: Span<'_>| {
+        other.at != queue.at
+            && other.attempt() == queue.attempt()
+            && (ended..=next.view.start_ns).contains(&other.view.end_ns)
+    };
+    let anothers = case.siblings(next, Stage::Queue).next().is_some() || case.spans(Stage::Queue).any(between);
+    if anothers { None } else { leg_of_selection(case, next) }
+}
+
+fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
+    let mut attempts: BTreeMap<u64, Attempt> = BTreeMap::new();
+    let advisory = |span: Span<'_>| case.up(span).is_some_and(|above| above.view.stage == Stage::Advisory);
+    for span in case.spans(Stage::Selection).filter(|span| made(*span) && !advisory(*span)) {
+        attempts.entry(span.attempt()).or_default().count(leg_of_selection(case, span), SELECTIONS);
+    }
+    // Without a route it counts as KV where a router was asked.
+    let asked_router = !attempts.is_empty() || case.spans(Stage::Queue).next().is_some();
+    let routed = |span: &Span<'_>| is_kv(*span) || (asked_router && !span.has(Field::DispatchRoute));
+    for span in case.dispatches().filter(routed) {
+        attempts.entry(span.attempt()).or_default().count(leg_of(case.phase(span)), DISPATCHES);
+    }
+    // A wait without an outcome was left when a selection stands beside it.
+    let exits = |span: &Span<'_>| {
+        left(*span) || (!span.has(Field::QueueOutcome) && case.siblings(*span, Stage::Selection).next().is_some())
+    };
+    for span in case.spans(Stage::Queue).filter(exits) {
+        attempts.entry(span.attempt()).or_default().count(leg_of_wait(case, span), EXITS);
+    }
+    let cancelled = case.outcome() == Some(Outcome::Cancelled);
+    let level = if cancelled { Level::Warning } else { Level::Error };
+    let any = case
+        .dispatches()
+        .next()
+        .or_else(|| case.spans(Stage::Selection).next())
+        .or_else(|| case.spans(Stage::Queue).next());
+    for (number, attempt) in attempts {
+        let unequal = attempt.unequal();
+        if unequal.is_empty() {
+            if attempt.of_either == Counts::default() {
+                asked.expect_at(level, any, true, String::new);
+            } else {
+                asked.unknown(Why::Unsaid);
+            }
+        } else if !case.settled {
+            asked.unknown(Why::Arriving);
+        } else if case.lost {
+            asked.unknown(Why::Lost);
+        } else {
+            for (leg, [exits, selections, dispatches]) in unequal {
+                asked.expect_at(level, any, false, || {
+                    let of = leg.map_or_else(String::new, |leg| format!("of the {} leg ", leg.word()));
+                    format!(
+                        "belongs to {exits} queue exits, {selections} made selections and {dispatches} dispatches \
+                         {of}in attempt {number}, expected as many of each"
+                    )
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Scene;
+    use super::*;
+
+    const DISPATCH: &str = "request.dispatch";
+
+    #[test]
+    fn one_to_one() {
+        let id = "dispatch.one-to-one";
+        Scene::disaggregated().holds(id);
+        Scene::migrated().holds(id);
+        Scene::draft().holds(id);
+        Scene::aggregated().alone("router.selection").holds(id);
+        // What other checks report about a leg does not miscount it.
+        Scene::aggregated().without("router.queue", "dynamo.router.queue.outcome").holds(id);
+        Scene::aggregated().without(DISPATCH, "dynamo.dispatch.route").holds(id);
+        Scene::aggregated().again("router.queue").violates(id, "2 queue exits, 1 made selections and 1 dispatches");
+        let undispatched = Scene::disaggregated().drop(DISPATCH);
+        undispatched.violates(id, "1 made selections and 0 dispatches of the prefill leg in attempt 0");
+        undispatched.ended("cancelled").violates_at(id, Level::Warning, "prefill leg");
+        Scene::aggregated().drop("router.queue").lose("kv_router.schedule").unknown(id, Why::Lost);
+        Scene::rejected().unknown(id, Why::NotHere);
+    }
+}
