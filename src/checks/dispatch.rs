@@ -237,11 +237,12 @@ fn success(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::Scene;
+    use super::super::fixture::{PREFILL, Scene};
     use super::*;
 
     const DISPATCH: &str = "request.dispatch";
     const RESULT: &str = "dynamo.dispatch.result";
+    const TO: &str = "dynamo.dispatch.destination.worker.id";
 
     #[test]
     fn facts() {
@@ -271,6 +272,25 @@ mod tests {
         Scene::aggregated().drop("router.selection").violates(id, "without an earlier selection");
         Scene::aggregated().without("router.selection", "dynamo.router.selected.worker.id").unknown(id, Why::Unsaid);
         Scene::aggregated().set(DISPATCH, RESULT, "failed").ended("rejected").unknown(id, Why::NotHere);
+        // A pool that is not said fits no phase for sure.
+        Scene::aggregated().without("router.selection", "dynamo.router.pool.role").unknown(id, Why::Unsaid);
+    }
+
+    #[test]
+    fn selection_of_drafts() {
+        let id = "dispatch.selection";
+        let draft = Scene::draft_disaggregated();
+        for healthy in [draft.clone(), draft.clone().without_words(), draft.clone().router_apart()] {
+            healthy.holds(id);
+        }
+        // Its route span says which leg it is: it went where the other leg's selection chose.
+        let astray = draft.clone().set("request.dispatch#2", TO, PREFILL);
+        astray.violates_at(id, Level::Warning, "for decode, router.selection");
+        astray.without_words().unknown(id, Why::Unsaid);
+        // Whichever leg it is, nobody chose its worker.
+        let nowhere = draft.without_words().set("request.dispatch#2", TO, 7);
+        nowhere.violates_at(id, Level::Warning, "for a phase not recorded");
+        nowhere.lose("kv_router.schedule").unknown(id, Why::Lost);
     }
 
     #[test]
@@ -283,6 +303,12 @@ mod tests {
         Scene::base().holds(id);
         Scene::migrated().lose("kv_router.route_request#2").unknown(id, Why::Lost);
         Scene::rejected().unknown(id, Why::NotHere);
+        let draft = Scene::draft_disaggregated();
+        draft.holds(id);
+        draft.clone().without_words().holds(id);
+        let twice = draft.clone().set("kv_router.route_request#2", "phase", "prefill");
+        twice.violates_at(id, Level::Warning, "is attempt 0 for prefill, so is");
+        draft.without_words().to_nobody(2).unknown(id, Why::Unsaid);
     }
 
     #[test]
@@ -293,6 +319,9 @@ mod tests {
         Scene::disaggregated().drop(DISPATCH).drop("kv_router.select_worker").unknown(id, Why::NotHere);
         Scene::aggregated().unknown(id, Why::NotHere);
         Scene::draft().unknown(id, Why::Layout);
+        let unsaid = Scene::disaggregated().without_words().without(DISPATCH, "dynamo.dispatch.phase");
+        unsaid.holds(id);
+        unsaid.to_nobody(1).unknown(id, Why::Unsaid);
     }
 
     #[test]
@@ -305,5 +334,11 @@ mod tests {
         Scene::disaggregated().set(DISPATCH, RESULT, "failed").holds(id);
         Scene::aggregated().without(DISPATCH, RESULT).unknown(id, Why::Unsaid);
         Scene::aggregated().ended("cancelled").unknown(id, Why::NotHere);
+        let draft = Scene::draft_disaggregated();
+        draft.holds(id);
+        draft.clone().without_words().set(DISPATCH, RESULT, "failed").holds(id);
+        let failed = draft.set("request.dispatch#2", RESULT, "failed").without_words();
+        failed.violates_at(id, Level::Warning, "is failed in a successful request");
+        failed.to_nobody(2).unknown(id, Why::Unsaid);
     }
 }

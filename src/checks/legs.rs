@@ -174,4 +174,48 @@ mod tests {
         Scene::aggregated().drop("router.queue").lose("kv_router.schedule").unknown(id, Why::Lost);
         Scene::rejected().unknown(id, Why::NotHere);
     }
+
+    #[test]
+    fn one_to_one_of_drafts() {
+        let id = "dispatch.one-to-one";
+        let (to, chosen) = ("dynamo.dispatch.destination.worker.id", "dynamo.router.selected.worker.id");
+        let draft = Scene::draft_disaggregated();
+        for healthy in [draft.clone(), draft.clone().without_words()] {
+            healthy.holds(id);
+            healthy.clone().router_apart().holds(id);
+            healthy.is_clean();
+            healthy.router_apart().is_clean();
+        }
+        // The route span says which leg.
+        let twice = draft.clone().set("kv_router.route_request#2", "phase", "prefill");
+        twice.violates_at(id, Level::Warning, "2 dispatches of the prefill leg in attempt 0");
+        // Whichever leg they belong to, there are too few.
+        let fewer = draft.clone().without_words().drop("request.dispatch#2");
+        fewer.violates_at(id, Level::Warning, "0 dispatches of the decode leg in attempt 0");
+        let fewer = draft.clone().without_words().to_nobody(1).drop("request.dispatch#2");
+        fewer.violates_at(id, Level::Warning, "2 queue exits, 2 made selections and 1 dispatches in attempt 0");
+        // Nothing says which leg a dispatch is of, or a selection, or a wait.
+        draft.clone().without_words().to_nobody(2).unknown(id, Why::Unsaid);
+        draft.clone().without_words().set("request.dispatch#2", to, 7).unknown(id, Why::Unsaid);
+        let pool = "dynamo.router.pool.role";
+        draft.clone().without_words().without("router.selection", pool).unknown(id, Why::Unsaid);
+        let late =
+            draft.clone().router_apart().times("router.queue", 1_060, 3_090).times("router.queue#2", 3_060, 3_095);
+        late.unknown(id, Why::Unsaid);
+        // A selection that names no pool was made for the dispatch that went where it chose.
+        let evidence = Scene::disaggregated().without("router.selection", pool);
+        evidence.holds(id);
+        evidence.set("router.selection", chosen, 7).unknown(id, Why::Unsaid);
+    }
+
+    #[test]
+    fn drafts_are_clean() {
+        let drafts = [Scene::draft(), Scene::draft_disaggregated(), Scene::migrated().drafted()];
+        for draft in drafts.into_iter().flat_map(|draft| [draft.clone(), draft.router_apart()]) {
+            draft.is_clean();
+            draft.clone().without_words().is_clean();
+            // What one draft had of the policy filter makes it no other layout.
+            draft.set("router.selection", "dynamo.router.candidate.filtered.policy", 0).is_clean();
+        }
+    }
 }

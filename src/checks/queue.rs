@@ -314,5 +314,6 @@ mod tests {
         Scene::aggregated().drop("router.selection").lose("kv_router.schedule").unknown(id, Why::Lost);
         Scene::rejected().unknown(id, Why::NotHere);
         Scene::draft().unknown(id, Why::Layout);
+        Scene::draft_disaggregated().router_apart().unknown(id, Why::Layout);
     }
 }

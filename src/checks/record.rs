@@ -456,4 +456,32 @@ mod tests {
         Scene::aggregated().record("/worker", json!(null)).unknown(id, Why::Unsaid);
         Scene::aggregated().without_records().unknown(id, Why::NoRecord);
     }
+
+    #[test]
+    fn workers_of_drafts() {
+        let id = "record.workers";
+        let draft = Scene::draft_disaggregated();
+        draft.holds(id);
+        draft.clone().router_apart().holds(id);
+        draft.clone().without_words().holds(id);
+        let other = |scene: Scene| scene.record("/worker/prefill_worker_id", json!(7));
+        other(draft.clone()).violates_at(id, Level::Warning, "for prefill, its record names 7:0");
+        // No selection tells the legs: what the record names is one of the workers, or none of them.
+        let legless = draft.without_words().drop("kv_router.select_worker").drop("kv_router.select_worker");
+        legless.unknown(id, Why::Unsaid);
+        other(legless.clone()).violates_at(
+            id,
+            Level::Warning,
+            "its record names 7:0 for prefill: expected one of them",
+        );
+        other(legless.clone().to_nobody(1)).unknown(id, Why::Unsaid);
+        other(legless.drop("request.dispatch")).unknown(id, Why::Unsaid);
+        // One worker for both, as the record names it, served both.
+        Scene::draft().without_words().holds(id);
+        let alone = Scene::draft().without_words().drop("kv_router.select_worker");
+        alone.holds(id);
+        other(alone.clone()).unknown(id, Why::Unsaid);
+        let both = other(alone).record("/worker/decode_worker_id", json!(7));
+        both.violates_at(id, Level::Warning, "its record names 7:0");
+    }
 }

@@ -409,6 +409,13 @@ mod tests {
             .iter()
             .fold(Scene::aggregated(), |scene, (_, name)| scene.without(SELECTION, &format!("dynamo.router.{name}")));
         dispatched.violates(id, "made a choice without");
+        // The route span says that the dispatch was this pool's; without it, it may be the other's.
+        let draft = RESULT.iter().fold(Scene::draft_disaggregated(), |scene, (_, name)| {
+            scene.without("router.selection#2", &format!("dynamo.router.{name}"))
+        });
+        draft.violates_at(id, Level::Warning, "made a choice without");
+        draft.without_words().unknown(id, Why::Unsaid);
+        Scene::draft_disaggregated().holds(id);
     }
 
     #[test]

@@ -251,7 +251,15 @@ mod tests {
         Scene::aggregated().under("request.dispatch", "http-request").violates(id, "below the root");
         Scene::aggregated().lose("request.lifecycle").violates(id, "without a root");
         Scene::base().lose("request.lifecycle").violates_at(id, Level::Warning, "without a root");
-        Scene::draft().alone("router.queue").violates_at(id, Level::Warning, "without a root");
+        // A draft's router spans may be traces of their own, of one span each.
+        Scene::draft_disaggregated().holds(id);
+        Scene::draft_disaggregated().router_apart().unknown(id, Why::Layout);
+        Scene::draft().alone("router.queue").alone("router.selection").violates_at(
+            id,
+            Level::Warning,
+            "without a root",
+        );
+        Scene::draft().under("request.dispatch", "http-request").violates_at(id, Level::Warning, "below the root");
         Scene::aggregated().lose("kv_router.schedule").unknown(id, Why::Lost);
         let arriving = Scene::aggregated().lose("request.lifecycle").answers(&Nothing, Moment::Arriving);
         assert_eq!(arriving.of(CheckId::of(id).unwrap()), Answer::Unknown(Why::Arriving));
@@ -308,6 +316,12 @@ mod tests {
         Scene::aggregated().drop("worker.admission").drop("worker.operation").unknown(id, Why::Silent);
         Scene::migrated().unknown(id, Why::Silent);
         Scene::base().unknown(id, Why::Layout);
+        Scene::draft_disaggregated().unknown(id, Why::Layout);
         Scene::aggregated().ended("cancelled").unknown(id, Why::NotHere);
+        // The route span says the phase; where nothing does, how many legs there are is not known.
+        let phase = "dynamo.dispatch.phase";
+        Scene::disaggregated().without("request.dispatch", phase).holds(id);
+        let unsaid = Scene::disaggregated().without_words().without("request.dispatch", phase);
+        unsaid.to_nobody(1).unknown(id, Why::Unsaid);
     }
 }

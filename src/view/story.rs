@@ -79,7 +79,9 @@ fn name(facts: &Facts, leg: &Leg) -> (String, Tone) {
         Phase::Unknown => "A leg of unknown phase",
     };
     let several = facts.legs.iter().any(|other| other.phase == leg.phase && other.attempt != leg.attempt);
-    let text = if several { format!("{phase} attempt {}", leg.attempt) } else { phase.to_owned() };
+    let (before, after) = mark(leg.phase_origin);
+    let phase = format!("{before}{phase}{after}");
+    let text = if several { format!("{phase} attempt {}", leg.attempt) } else { phase };
     (text, Tone::of_phase(leg.phase))
 }
 
