@@ -79,19 +79,17 @@ fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         } else {
             let last = fitting().last().or_else(|| earlier().last());
             let say = || {
-                let to = named(Some(destination));
-                match last {
-                    Some(last) => format!(
-                        "went to {to} for {}, router.selection {} chose {} from pool {}: expected one worker",
-                        phase_in_words(phase),
-                        last.view.id,
-                        named(last.selected()),
-                        last.pool().word()
+                let (to, number) = (named(Some(destination)), dispatch.attempt());
+                match last.map(|last| (last.view.id, named(last.selected()), last.pool().word())) {
+                    Some((id, chosen, _)) if phase == Phase::Unknown => format!(
+                        "went to {to}, which no earlier router.selection of attempt {number} chose (the last, {id}, \
+                         chose {chosen}): expected one that did"
                     ),
-                    None => format!(
-                        "went to {to} without an earlier selection, expected one of attempt {}",
-                        dispatch.attempt()
+                    Some((id, chosen, pool)) => format!(
+                        "went to {to} for {}, router.selection {id} chose {chosen} from pool {pool}: expected one worker",
+                        phase.word()
                     ),
+                    None => format!("went to {to} without an earlier selection, expected one of attempt {number}"),
                 }
             };
             // The fitting one may be on its way, or lost.
@@ -102,11 +100,6 @@ fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             }
         }
     }
-}
-
-/// A phase as it stands in a sentence.
-fn phase_in_words(phase: Phase) -> &'static str {
-    if phase == Phase::Unknown { "a phase not recorded" } else { phase.word() }
 }
 
 pub(super) const ATTEMPTS: Check = Check {
@@ -289,7 +282,7 @@ mod tests {
         astray.without_words().unknown(id, Why::Unsaid);
         // Whichever leg it is, nobody chose its worker.
         let nowhere = draft.without_words().set("request.dispatch#2", TO, 7);
-        nowhere.violates_at(id, Level::Warning, "for a phase not recorded");
+        nowhere.violates_at(id, Level::Warning, "which no earlier router.selection of attempt 0 chose");
         nowhere.lose("kv_router.schedule").unknown(id, Why::Lost);
     }
 
@@ -308,7 +301,7 @@ mod tests {
         draft.clone().without_words().holds(id);
         let twice = draft.clone().set("kv_router.route_request#2", "phase", "prefill");
         twice.violates_at(id, Level::Warning, "is attempt 0 for prefill, so is");
-        draft.without_words().to_nobody(2).unknown(id, Why::Unsaid);
+        draft.without_words().unaddressed(2).unknown(id, Why::Unsaid);
     }
 
     #[test]
@@ -321,7 +314,7 @@ mod tests {
         Scene::draft().unknown(id, Why::Layout);
         let unsaid = Scene::disaggregated().without_words().without(DISPATCH, "dynamo.dispatch.phase");
         unsaid.holds(id);
-        unsaid.to_nobody(1).unknown(id, Why::Unsaid);
+        unsaid.unaddressed(1).unknown(id, Why::Unsaid);
     }
 
     #[test]
@@ -339,6 +332,6 @@ mod tests {
         draft.clone().without_words().set(DISPATCH, RESULT, "failed").holds(id);
         let failed = draft.set("request.dispatch#2", RESULT, "failed").without_words();
         failed.violates_at(id, Level::Warning, "is failed in a successful request");
-        failed.to_nobody(2).unknown(id, Why::Unsaid);
+        failed.unaddressed(2).unknown(id, Why::Unsaid);
     }
 }

@@ -133,7 +133,7 @@ impl Scene {
     }
 
     /// The n-th dispatch and its route span name no worker.
-    pub fn to_nobody(self, nth: usize) -> Self {
+    pub fn unaddressed(self, nth: usize) -> Self {
         let (dispatch, route) = (format!("request.dispatch#{nth}"), format!("kv_router.route_request#{nth}"));
         self.without(&dispatch, "dynamo.dispatch.destination.worker.id").without(&route, "worker_id")
     }

@@ -47,14 +47,12 @@ impl Attempt {
             let most = counts.iter().max().copied().unwrap_or(0);
             counts.iter().zip(self.of_either).any(|(count, more)| count + more < most)
         };
-        let of_legs = self.legs.iter().filter(|(_, counts)| short(counts)).map(|(leg, counts)| (Some(*leg), *counts));
-        let mut unequal: Vec<_> = of_legs.collect();
         let all = [EXITS, SELECTIONS, DISPATCHES]
             .map(|kind| self.of_either[kind] + self.legs.values().map(|counts| counts[kind]).sum::<u32>());
-        if unequal.is_empty() && all != [all[0]; 3] {
-            unequal.push((None, all));
+        if self.of_either != Counts::default() && all != [all[0]; 3] {
+            return vec![(None, all)];
         }
-        unequal
+        self.legs.iter().filter(|(_, counts)| short(counts)).map(|(leg, counts)| (Some(*leg), *counts)).collect()
     }
 }
 
@@ -140,9 +138,11 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             for (leg, [exits, selections, dispatches]) in unequal {
                 asked.expect_at(level, any, false, || {
                     let of = leg.map_or_else(String::new, |leg| format!("of the {} leg ", leg.word()));
+                    let more: u32 = leg.map_or(0, |_| attempt.of_either.iter().sum());
+                    let besides = if more > 0 { format!(" (and {more} of a leg not known)") } else { String::new() };
                     format!(
                         "belongs to {exits} queue exits, {selections} made selections and {dispatches} dispatches \
-                         {of}in attempt {number}, expected as many of each"
+                         {of}in attempt {number}{besides}, expected as many of each"
                     )
                 });
             }
@@ -154,6 +154,7 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
 mod tests {
     use super::super::fixture::Scene;
     use super::*;
+    use crate::lifecycle::stage::{Layout, Origin};
 
     const DISPATCH: &str = "request.dispatch";
 
@@ -192,10 +193,10 @@ mod tests {
         // Whichever leg they belong to, there are too few.
         let fewer = draft.clone().without_words().drop("request.dispatch#2");
         fewer.violates_at(id, Level::Warning, "0 dispatches of the decode leg in attempt 0");
-        let fewer = draft.clone().without_words().to_nobody(1).drop("request.dispatch#2");
+        let fewer = draft.clone().without_words().unaddressed(1).drop("request.dispatch#2");
         fewer.violates_at(id, Level::Warning, "2 queue exits, 2 made selections and 1 dispatches in attempt 0");
         // Nothing says which leg a dispatch is of, or a selection, or a wait.
-        draft.clone().without_words().to_nobody(2).unknown(id, Why::Unsaid);
+        draft.clone().without_words().unaddressed(2).unknown(id, Why::Unsaid);
         draft.clone().without_words().set("request.dispatch#2", to, 7).unknown(id, Why::Unsaid);
         let pool = "dynamo.router.pool.role";
         draft.clone().without_words().without("router.selection", pool).unknown(id, Why::Unsaid);
@@ -217,5 +218,58 @@ mod tests {
             // What one draft had of the policy filter makes it no other layout.
             draft.set("router.selection", "dynamo.router.candidate.filtered.policy", 0).is_clean();
         }
+    }
+
+    #[test]
+    fn a_leg_is_what_is_said_of_it_and_is_marked_where_it_is_inferred() {
+        use Origin::{Inferred, Span};
+        use Phase::{Aggregated, Decode, Prefill, Unknown};
+        let legs = |scene: Scene| {
+            scene.with_view(|view| {
+                let legs = view.facts.legs.iter().map(|leg| (leg.phase, leg.phase_origin)).collect::<Vec<_>>();
+                (view.facts.layout, legs)
+            })
+        };
+        let draft = Scene::draft_disaggregated();
+        let (said, inferred) = (vec![(Prefill, Span), (Decode, Span)], vec![(Prefill, Inferred), (Decode, Inferred)]);
+        assert_eq!(legs(Scene::disaggregated()), (Layout::Evidence, said.clone()));
+        assert_eq!(legs(draft.clone()), (Layout::Draft, said.clone()));
+        assert_eq!(legs(draft.clone().router_apart()), (Layout::Draft, said.clone()));
+        let beside = ["", "#2"].into_iter().fold(draft.clone(), |scene, nth| {
+            scene.under(&format!("kv_router.route_request{nth}"), "request.lifecycle")
+        });
+        assert_eq!(legs(beside.clone()), (Layout::Draft, said.clone()));
+        // Beside it and to nobody, which of them was routed so is not known.
+        let unclear = beside.unaddressed(1).unaddressed(2);
+        assert_eq!(legs(unclear).1, [(Unknown, Span); 2]);
+        // The worker's own spans say it, too.
+        let routed = ["", "#2"]
+            .into_iter()
+            .fold(draft.clone(), |scene, nth| scene.without(&format!("kv_router.route_request{nth}"), "phase"));
+        assert_eq!(legs(routed), (Layout::Draft, said));
+        let wordless = draft.without_words();
+        assert_eq!(legs(wordless.clone()), (Layout::Draft, inferred.clone()));
+        assert_eq!(legs(wordless.clone().router_apart()), (Layout::Draft, inferred));
+        assert_eq!(legs(wordless.clone().unaddressed(1)).1, [(Unknown, Span), (Decode, Inferred)]);
+        let poolless = wordless.without("router.selection", "dynamo.router.pool.role");
+        assert_eq!(legs(poolless).1, [(Unknown, Span), (Aggregated, Inferred)]);
+        assert_eq!(legs(Scene::draft().without_words()).1, [(Aggregated, Inferred)]);
+        // A word that is not known is no reason to look for another.
+        let encode = Scene::disaggregated().set("request.dispatch", "dynamo.dispatch.phase", "encode");
+        assert_eq!(legs(encode), (Layout::Evidence, vec![(Unknown, Span), (Decode, Span)]));
+    }
+
+    #[test]
+    fn admitted_is_a_drafts_word_whatever_else_there_is() {
+        let layout = |scene: Scene| scene.with_view(|view| view.facts.layout);
+        let part = "dynamo.router.candidate.filtered.policy";
+        let draft = Scene::draft_disaggregated().set("router.selection", part, 0);
+        assert_eq!(layout(draft.clone()), Layout::Draft);
+        assert_eq!(layout(draft.clone().drop("router.queue").drop("router.queue")), Layout::Draft, "no phase");
+        let undispatched = draft.drop("request.dispatch").drop("request.dispatch");
+        assert_eq!(layout(undispatched.clone()), Layout::Draft);
+        assert_eq!(layout(undispatched.drop("router.queue").drop("router.queue")), Layout::Evidence);
+        let odd = Scene::disaggregated().set("router.queue", "dynamo.router.queue.outcome", "admitted");
+        assert_eq!(layout(odd), Layout::Evidence, "its dispatches name phases");
     }
 }

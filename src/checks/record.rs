@@ -474,7 +474,7 @@ mod tests {
             Level::Warning,
             "its record names 7:0 for prefill: expected one of them",
         );
-        other(legless.clone().to_nobody(1)).unknown(id, Why::Unsaid);
+        other(legless.clone().unaddressed(1)).unknown(id, Why::Unsaid);
         other(legless.drop("request.dispatch")).unknown(id, Why::Unsaid);
         // One worker for both, as the record names it, served both.
         Scene::draft().without_words().holds(id);

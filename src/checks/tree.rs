@@ -322,6 +322,6 @@ mod tests {
         let phase = "dynamo.dispatch.phase";
         Scene::disaggregated().without("request.dispatch", phase).holds(id);
         let unsaid = Scene::disaggregated().without_words().without("request.dispatch", phase);
-        unsaid.to_nobody(1).unknown(id, Why::Unsaid);
+        unsaid.unaddressed(1).unknown(id, Why::Unsaid);
     }
 }

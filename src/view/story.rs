@@ -414,6 +414,13 @@ mod tests {
     }
 
     #[test]
+    fn a_phase_that_no_span_says_is_marked() {
+        let mut fixture = cluster();
+        fixture.facts_mut(RequestKey(5)).legs[0].phase_origin = Origin::Inferred;
+        assert!(told(&fixture, 5).contains("~Prefill: "), "{}", told(&fixture, 5));
+    }
+
+    #[test]
     fn the_four_kinds_of_nothing_are_said_as_what_they_are() {
         let fixture = cluster();
         assert!(told(&fixture, 1).contains("choice not recorded by the base layout"), "{}", told(&fixture, 1));

@@ -35,6 +35,7 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
     attempts.extend(dispatches.filter_map(|(at, span)| dispatch(at as u32, span)).take(MOST));
     let mut by_span: HashMap<u32, usize> =
         attempts.iter().enumerate().map(|(place, attempt)| (attempt.span, place)).collect();
+    let mut routes: Vec<(u32, usize)> = Vec::new();
     for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Route).take(MOST) {
         let Route { phase, number, worker, dispatch: read } = read_route(span);
         let below = match span.up {
@@ -49,12 +50,17 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
         };
         match below.or_else(beside) {
             Some(found) => {
-                let says = below.is_some() || went_alone(&attempts, number, worker);
+                // Of several it may stand beside, it tells of none for sure whose it is and where that went.
+                let sure = below.is_some() || went_alone(&attempts, number, worker);
                 let attempt = &mut attempts[found];
                 if attempt.route.is_none() {
-                    attempt.phase = attempt.phase.or(said(phase).filter(|_| says));
+                    let worker = worker.filter(|_| sure || attempt.phase.is_some());
+                    attempt.phase = attempt.phase.or(said(phase).filter(|_| sure));
                     attempt.route = Some(at as u32);
                     join_route(&mut attempt.dispatch, read, worker);
+                    if sure {
+                        routes.push((at as u32, found));
+                    }
                 }
             }
             None => {
@@ -70,7 +76,9 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
             }
         }
     }
-    said_below(spans, &mut attempts);
+    by_span.extend(routes);
+    by_span.retain(|_, place| attempts[*place].phase.is_none());
+    said_below(spans, &by_span, &mut attempts);
     attempts.sort_by_key(|attempt| attempt.dispatch.start_ns);
     attempts
 }
@@ -100,12 +108,8 @@ fn went_alone(attempts: &[Attempt], number: u32, worker: Option<Worker>) -> bool
     attempts.iter().filter(went).count() == 1
 }
 
-/// Lets the worker's spans below attempts that name no phase say it.
-fn said_below(spans: &[SpanView<'_>], attempts: &mut [Attempt]) {
-    let mut silent: HashMap<u32, usize> = HashMap::new();
-    for (place, attempt) in attempts.iter().enumerate().filter(|(_, attempt)| attempt.phase.is_none()) {
-        silent.extend([Some(attempt.span), attempt.route].into_iter().flatten().map(|span| (span, place)));
-    }
+/// Lets the worker's spans below attempts that name no phase say it. `silent` has the places of these by their spans.
+fn said_below(spans: &[SpanView<'_>], silent: &HashMap<u32, usize>, attempts: &mut [Attempt]) {
     if silent.is_empty() {
         return;
     }
@@ -113,7 +117,7 @@ fn said_below(spans: &[SpanView<'_>], attempts: &mut [Attempt]) {
     for (at, span) in spans.iter().enumerate().filter(|(_, span)| of_worker(span)).take(MOST) {
         let word = if span.stage == Stage::Engine { span.text(Field::DisaggRole) } else { span.text(Field::Role) };
         let Some(phase) = said(Phase::of(word)) else { continue };
-        if let Some(place) = owner(spans, at as u32, &silent) {
+        if let Some(place) = owner(spans, at as u32, silent) {
             attempts[place].phase.get_or_insert(phase);
         }
     }
