@@ -1,7 +1,7 @@
 //! What a check may have to know beyond one request.
 
 use crate::lifecycle::ids::TraceId;
-use crate::lifecycle::request::RequestKey;
+use crate::lifecycle::request::{RequestKey, RequestView};
 use crate::lifecycle::stage::Mode;
 
 use super::load::LoadRecord;
@@ -61,8 +61,14 @@ pub trait Surroundings {
         false
     }
 
-    /// Whether spans are known to be missing all over: sampled at the source, shed, dropped.
-    fn spans_lost(&self) -> bool {
+    /// Whether spans that may be of this request are known to be missing: sampled at the source, shed, dropped, refused.
+    fn spans_lost(&self, view: &RequestView<'_>) -> bool {
+        let _ = view;
+        false
+    }
+
+    /// Whether records are known to be missing: some could not be read.
+    fn records_lost(&self) -> bool {
         false
     }
 

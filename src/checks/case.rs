@@ -75,12 +75,12 @@ pub(super) enum Way {
 
 impl<'a> Case<'a> {
     pub fn new(view: &'a RequestView<'a>, around: &'a dyn Surroundings, moment: Moment) -> Self {
-        let spans_lost = around.spans_lost() || view.facts.marks.has(Marks::LATE_PART);
+        let spans_lost = around.spans_lost(view) || view.facts.marks.has(Marks::LATE_PART);
         let mut case = Self {
             view,
             facts: view.facts,
             around,
-            settled: moment == Moment::Settled && over(view.facts),
+            settled: moment == Moment::Settled && is_over(view.facts),
             spans_lost,
             lost: spans_lost || view.facts.marks.has(Marks::MISSING_PARENT),
             attrs: Vec::with_capacity(view.spans.len() * 16),
@@ -314,7 +314,7 @@ impl<'c> Span<'c> {
 }
 
 /// Whether a request is over: ended or lost, or its `http-request` has come without the root that ends with it.
-fn over(facts: &Facts) -> bool {
+pub fn is_over(facts: &Facts) -> bool {
     facts.state != State::InFlight || facts.has_http
 }
 

@@ -45,6 +45,7 @@ use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::request::RequestView;
 use crate::lifecycle::stage::{Layout, Mode};
 pub use around::{Nothing, Place, Surroundings, Twin};
+pub use case::is_over;
 use case::{Asked, Case};
 pub use run::{Learned, Run};
 

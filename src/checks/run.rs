@@ -48,6 +48,9 @@ pub struct Run {
     places: Places,
     records: u64,
     spans_lost: bool,
+    records_lost: bool,
+    /// Traces of which spans were refused.
+    torn: HashSet<TraceId>,
     load: HashMap<CompactString, LoadRecord>,
 }
 
@@ -62,6 +65,8 @@ impl Run {
             places: Places::beside(memory),
             records: 0,
             spans_lost: false,
+            records_lost: false,
+            torn: HashSet::new(),
             load: HashMap::new(),
         }
     }
@@ -98,6 +103,21 @@ impl Run {
         self.spans_lost = true;
     }
 
+    /// Notes that a span of this trace was refused. Of too many such traces nobody keeps count: then spans are missing all
+    /// over.
+    pub fn note_torn(&mut self, trace: TraceId) {
+        if self.torn.len() < MOST || self.torn.contains(&trace) {
+            self.torn.insert(trace);
+        } else {
+            self.spans_lost = true;
+        }
+    }
+
+    /// Notes that records are missing: some could not be read.
+    pub fn note_lost_records(&mut self) {
+        self.records_lost = true;
+    }
+
     /// Takes in a load generator's list, to be compared request by request.
     pub fn set_load(&mut self, records: impl IntoIterator<Item = LoadRecord>) {
         self.load = records.into_iter().map(|record| (record.x_request_id.clone(), record)).collect();
@@ -117,7 +137,7 @@ impl Run {
     pub fn memory(&self) -> usize {
         self.places.memory()
             + self.modes.len() * 96
-            + self.exporting.len() * 16
+            + (self.exporting.len() + self.torn.len()) * 16
             + self.shared.values().map(|lives| 96 + lives.capacity() * size_of::<Life>()).sum::<usize>()
             + self.load.len() * (size_of::<LoadRecord>() + 64)
     }
@@ -219,8 +239,13 @@ impl Surroundings for Run {
         self.records > 0
     }
 
-    fn spans_lost(&self) -> bool {
-        self.spans_lost
+    fn spans_lost(&self, view: &RequestView<'_>) -> bool {
+        let is_torn = || view.spans.iter().any(|span| self.torn.contains(&span.trace));
+        self.spans_lost || (!self.torn.is_empty() && is_torn())
+    }
+
+    fn records_lost(&self) -> bool {
+        self.records_lost
     }
 
     fn block_size(&self) -> Option<u64> {

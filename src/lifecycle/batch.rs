@@ -31,7 +31,12 @@ pub struct Batch<'a> {
     pub signs: Vec<Sign>,
     /// What was not taken, and what was counted only.
     pub tally: Tally,
+    /// The traces of spans that were refused, as far as these name one: each once for a span, at most [`MOST_TORN`].
+    pub torn: Vec<TraceId>,
 }
+
+/// The most spans refused of one delivery whose traces are noted.
+pub const MOST_TORN: usize = 256;
 
 /// A range of one of the batch's lists.
 pub type Slice = Range<u32>;

@@ -221,7 +221,7 @@ impl Stage {
             .spawn(move || {
                 stores::into_intake(&from, &intake, &shared);
                 if from.until != Until::Ever {
-                    files::settle(&shared, clock());
+                    files::settle(&shared, clock(), false);
                 }
             })
             .map(drop)

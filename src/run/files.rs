@@ -49,7 +49,7 @@ pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<ReadIn,
     let summary = file::read(&inputs(paths), Limits::default(), &mut sink);
     let Straight { mut input, kept, arrived_ns, .. } = sink;
     input.files = paths.len() as u64 - summary.unreadable;
-    input.bad_lines = summary.bad + summary.idle;
+    (input.bad_lines, input.torn_lines) = (summary.bad + summary.idle, summary.bad);
     if !paths.is_empty() && input.files == 0 {
         return Err(input.problems.join("; "));
     }
@@ -180,13 +180,20 @@ pub(super) fn into_intake(mut paths: Vec<PathBuf>, standing: Option<&Standing>, 
     match followed {
         Some(path) => keep_reading(&path, &mut sink),
         None if summary.stopped => {}
-        None => settle(shared, standing.map_or_else(now_ns, Standing::now_ns)),
+        None => settle(shared, standing.map_or_else(now_ns, Standing::now_ns), summary.bad > 0),
     }
 }
 
-/// Nothing more comes: asks the checks that waited for it, in slices between which others have the store.
-pub(super) fn settle(shared: &Shared, now_ns: u64) {
-    shared.store.lock().finish(now_ns);
+/// Nothing more comes: asks the checks that waited for it, in slices between which others have the store; all of them anew
+/// when something could not be read that may be what is missing.
+pub(super) fn settle(shared: &Shared, now_ns: u64, has_losses: bool) {
+    {
+        let mut store = shared.store.lock();
+        store.finish(now_ns);
+        if has_losses || store.unplaced() > 0 {
+            store.note_losses();
+        }
+    }
     let mut waits = true;
     while waits {
         let mut store = shared.store.lock();

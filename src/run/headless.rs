@@ -21,7 +21,7 @@ use crate::source::intake::{Bounds, channel};
 use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::Endpoint;
 use crate::source::remote::Until;
-use crate::store::Store;
+use crate::store::{Coming, Store};
 use crate::tap::Alarm;
 
 /// How often a wait for `--requests` looks.
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Prints the report.
 pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
-    gather(&args.input, |Gathered { store, input, filter, notes }| {
+    gather(&args.input, |Gathered { store, input, filter, notes, .. }| {
         let window_ns = args.window.map(|window| u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
         let report = Report::within(&store, input, filter.as_ref(), window_ns);
         let output = match (args.json, args.markdown) {
@@ -43,7 +43,7 @@ pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
 
 /// Prints spans as OTLP JSON lines.
 pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
-    gather(&args.input, |Gathered { store, input, filter, mut notes }| {
+    gather(&args.input, |Gathered { store, input, filter, mut notes, .. }| {
         let counts = store.counts();
         // What is turned away of senders is theirs to hear of, and they have.
         let mut lost: Vec<String> = if args.input.listen { Vec::new() } else { input.left_out(counts).collect() };
@@ -85,14 +85,17 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         rules.baseline = read_named("--baseline", path, Accepted::read)?;
     }
     let format = if args.json { cli::CheckFormat::Json } else { args.format };
-    gather(&args.input, |Gathered { mut store, input, filter, notes }| {
+    gather(&args.input, |Gathered { mut store, input, filter, notes, coming }| {
         rules.filter = filter;
         // The load generator writes its files while or after we listen: they are read when there is something to compare.
         (rules.load, rules.ledger) = load(args.aiperf.as_deref(), args.load.as_deref())?;
         if let Some(list) = &rules.load {
             store.expect_load(list);
         }
-        store.check_all();
+        if input.has_losses(&store) {
+            store.note_losses();
+        }
+        store.check_what_came(coming);
         let report = CheckReport::of(&store, &input, &rules);
         let output = match format {
             cli::CheckFormat::Text => report.to_string(),
@@ -158,6 +161,8 @@ struct Gathered {
     input: InputSection,
     filter: Option<Query>,
     notes: Vec<String>,
+    /// What may still have been on its way when it ended.
+    coming: Coming,
 }
 
 /// Fills a store from what the command names, and hands it over.
@@ -182,6 +187,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
     let (mut notes, mut finished) = (Vec::new(), None);
     // What is read from recordings alone stands as it did when the last of it arrived.
     let mut end_ns = arrived_ns.filter(|_| from.is_none()).unwrap_or_else(now_ns);
+    let mut coming = if from.is_some() { Coming::Writing(end_ns) } else { Coming::Nothing };
     if let Some(bound) = bound {
         let addresses = |addresses: Vec<std::net::SocketAddr>| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -212,6 +218,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         finished = Some(onward.finish(&mut input));
         store = Arc::into_inner(shared).ok_or("the store is still in use")?.into_inner();
         end_ns = now_ns();
+        coming = Coming::Arrivals(end_ns);
         for noted in notices.list() {
             if noted.notice.is_refusal() {
                 input.requests_refused += noted.count;
@@ -222,7 +229,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         }
     }
     store.finish(end_ns);
-    let mut ended = print(Gathered { store, input, filter, notes })?;
+    let mut ended = print(Gathered { store, input, filter, notes, coming })?;
     if unreadable > 0 {
         let of = args.files.len();
         ended

@@ -61,7 +61,7 @@ fn play_all(files: &[PathBuf], mut player: Player) {
     // Each line by itself: what is joined would arrive at once.
     let summary = file::read(&inputs(files), Limits { joined: 0, ..Limits::default() }, &mut player);
     if !summary.stopped {
-        settle(&player.shared, player.play.now_ns());
+        settle(&player.shared, player.play.now_ns(), summary.bad > 0);
     }
     player.shared.report(|vitals| {
         if let Some(loading) = &mut vitals.loading {

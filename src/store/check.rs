@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use super::group::REGROUP_NS;
 use super::held::Until;
 use super::{Request, Store, read};
-use crate::checks::{self, Alike, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run};
+use crate::checks::{self, Alike, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run, Why};
+use crate::lifecycle::batch::Batch;
 use crate::lifecycle::facts::{Marks, State};
 use crate::lifecycle::ids::Rid;
 use crate::lifecycle::request::RequestKey;
@@ -80,6 +81,30 @@ pub struct Violation {
     pub finding: Finding,
 }
 
+/// What may still be on its way when everything is asked at last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coming {
+    /// Nothing: what is in files is all there is.
+    Nothing,
+    /// What belongs to requests of which something arrived within the grace before this time, nanoseconds since the epoch:
+    /// senders were listened to until then.
+    Arrivals(u64),
+    /// What belongs to requests that went on within the grace before this time: a store of traces was asked then.
+    Writing(u64),
+}
+
+impl Coming {
+    /// Whether nothing more is expected of a request.
+    fn is_settled(self, request: &Request) -> bool {
+        let (last_ns, now_ns) = match self {
+            Self::Nothing => return true,
+            Self::Arrivals(now_ns) => (request.news_ns, now_ns),
+            Self::Writing(now_ns) => (request.heard.last_ns, now_ns),
+        };
+        last_ns.saturating_add(GRACE_NS) <= now_ns
+    }
+}
+
 /// What each check has said so far.
 #[derive(Clone)]
 pub struct Said {
@@ -110,6 +135,8 @@ pub struct Checked {
     alike: Alike,
     said: Said,
     gone: VecDeque<Violation>,
+    unsettled: u64,
+    unplaced: u64,
     soon: VecDeque<RequestKey>,
     later: VecDeque<(u64, RequestKey)>,
 }
@@ -122,6 +149,8 @@ impl Checked {
             alike: Alike::default(),
             said: Said { counts: [CheckCounts::default(); COUNT], latest: vec![None; COUNT] },
             gone: VecDeque::new(),
+            unsettled: 0,
+            unplaced: 0,
             soon: VecDeque::new(),
             later: VecDeque::new(),
         }
@@ -141,6 +170,12 @@ impl Checked {
     /// What each check has said.
     pub fn said(&self) -> &Said {
         &self.said
+    }
+
+    /// Requests that were over and of which something may still have been on its way when everything was asked, so that
+    /// checks could not tell.
+    pub fn unsettled(&self) -> u64 {
+        self.unsettled
     }
 
     /// Violations of requests that are gone, the latest of them.
@@ -174,6 +209,33 @@ impl Store {
     /// What the checks say of a request; `None` when it has not been asked.
     pub fn answers(&self, key: RequestKey) -> Option<&Answers> {
         self.requests.get(&self.resolve(key)?)?.asked.answers.as_ref()
+    }
+
+    /// Notes what a delivery brought and what is not kept of it: what is missing of these traces, and which records, is
+    /// not known any more.
+    pub(super) fn note_refused(&mut self, batch: &Batch<'_>) {
+        batch.torn.iter().for_each(|trace| self.checked.run.note_torn(*trace));
+        self.checked.unplaced += batch.tally.refused_spans.saturating_sub(batch.torn.len() as u64);
+        if batch.tally.bad_records > 0 {
+            self.checked.run.note_lost_records();
+        }
+    }
+
+    /// Notes that more has come than could be read, of requests that nobody can name; every request is asked anew when it is
+    /// next to be.
+    pub fn note_losses(&mut self) {
+        self.checked.run.note_lost_spans();
+        self.checked.run.note_lost_records();
+        for (key, request) in self.requests.iter_mut().filter(|(_, request)| request.asked.answers.is_some()) {
+            if !std::mem::replace(&mut request.asked.later, true) {
+                self.checked.later.push_back((0, *key));
+            }
+        }
+    }
+
+    /// Spans refused that named no trace.
+    pub fn unplaced(&self) -> u64 {
+        self.checked.unplaced
     }
 
     /// The counts of every check, in their order, over these requests alone.
@@ -241,9 +303,14 @@ impl Store {
         }
     }
 
-    /// Asks every request as settled, having learned from all of them first: what a report of everything needs. Call it
-    /// after [`Store::finish`].
+    /// Asks every request as settled: nothing more comes.
     pub fn check_all(&mut self) {
+        self.check_what_came(Coming::Nothing);
+    }
+
+    /// Asks every request of which nothing more is expected as settled, the others as they are, having learned from all of
+    /// them first: what a report of everything needs. Call it after [`Store::finish`].
+    pub fn check_what_came(&mut self, coming: Coming) {
         self.checked.soon = VecDeque::new();
         self.checked.later = VecDeque::new();
         let keys: Vec<RequestKey> = self.requests.keys().copied().collect();
@@ -257,8 +324,17 @@ impl Store {
                 request.asked.learned = learned;
             }
         }
+        self.checked.unsettled = 0;
         for key in keys {
-            self.ask(key, Moment::Settled);
+            if self.requests.get(&key).is_some_and(|request| coming.is_settled(request)) {
+                self.ask(key, Moment::Settled);
+                continue;
+            }
+            self.ask(key, Moment::Arriving);
+            let asked = self.requests.get(&key).filter(|request| checks::is_over(&request.facts));
+            let mut answers =
+                asked.and_then(|request| request.asked.answers.as_ref()).into_iter().flat_map(Answers::iter);
+            self.checked.unsettled += u64::from(answers.any(|(_, answer)| answer == Answer::Unknown(Why::Arriving)));
         }
     }
 

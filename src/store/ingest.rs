@@ -127,6 +127,7 @@ impl Store {
         self.counts.records_received += batch.records.len() as u64 + batch.tally.bad_records;
         self.counts.records_bad += batch.tally.bad_records;
         self.counts.texts_cleaned += batch.tally.bad_texts;
+        self.note_refused(batch);
         let mut written: super::Map<&str, usize> = super::Map::default();
         for record in &batch.records {
             let times = written.entry(&record.raw).or_default();

@@ -41,7 +41,7 @@ use crate::lifecycle::ids::Rid;
 use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
 use crate::lifecycle::request::RequestKey;
-pub use check::{CheckCounts, Checked, GRACE_NS, Said, Violation};
+pub use check::{CheckCounts, Checked, Coming, GRACE_NS, Said, Violation};
 pub use held::Before;
 use interner::Interner;
 pub use lens::{Lens, is_within, time_of};

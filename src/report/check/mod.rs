@@ -17,7 +17,7 @@ use crate::checks::{ALL, Answer, Answers, Check, CheckId, Level};
 use crate::lifecycle::request::RequestKey;
 use crate::query::Query;
 use crate::report::InputSection;
-use crate::store::{CheckCounts, Store, Violation};
+use crate::store::{CheckCounts, GRACE_NS, Store, Violation};
 pub use load::{LedgerRows, LoadRows, PhaseRow};
 
 /// The version of the JSON.
@@ -352,6 +352,15 @@ fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<Reque
         out.push(format!("the filter matches none of {} requests", store.len()));
     }
     out.extend(input.left_out(store.counts()));
+    let unsettled = store.checked().unsettled();
+    if unsettled > 0 {
+        let grace = GRACE_NS / 1_000_000_000;
+        let of = if unsettled == 1 { "request" } else { "requests" };
+        out.push(format!(
+            "what is missing of {unsettled} {of}, heard of within the last {grace} s, may have been on its way and is unknown: end \
+             {grace} s after the last request arrived"
+        ));
+    }
     let gone = gone(store);
     if gone > 0 {
         out.push(format!(

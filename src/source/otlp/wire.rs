@@ -5,7 +5,7 @@
 //! Nesting is bounded by construction: the walk knows its levels and never recurses; attribute values stay packed.
 //! Known fields with another wire type are skipped like unknown ones, as protobuf's own parsers do.
 
-use crate::lifecycle::batch::{Batch, EventIn, LinkIn, ResourceIn, ScopeIn, Slice, SpanIn, Tally};
+use crate::lifecycle::batch::{Batch, EventIn, LinkIn, MOST_TORN, ResourceIn, ScopeIn, Slice, SpanIn, Tally};
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::text;
 use crate::source::intake::Signal;
@@ -280,6 +280,9 @@ impl<'a> Spans<'a, '_> {
         else {
             self.batch.attrs.truncate(from);
             refuse(&mut self.batch.tally, name, trace, id, parent);
+            if let Some(torn) = TraceId::from_bytes(trace).filter(|_| self.batch.torn.len() < MOST_TORN) {
+                self.batch.torn.push(torn);
+            }
             return Ok(());
         };
         self.fits("Span", self.events.len() + self.links.len())?;
@@ -431,24 +434,30 @@ fn scope_logs<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>, batch: &mut Batch<
     let mut walk = Walk::over("ScopeLogs", bytes);
     while let Some(tag) = walk.tag()? {
         match tag {
-            LEN_2 => {
-                let record = log_record(walk.bytes(tag)?, attrs)?;
-                logs::take(scope, &record, attrs, batch);
-            }
+            LEN_2 => match log_record(walk.bytes(tag)?, attrs)? {
+                Some(record) => logs::take(scope, &record, attrs, batch),
+                None => refuse_foreign(&mut batch.tally),
+            },
             _ => walk.skip(tag)?,
         }
     }
     Ok(())
 }
 
-fn log_record<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>) -> Result<logs::LogIn<'a>, Bad> {
+/// `None` for what is none: requests of all signals nest alike, and a span or a metric begins with bytes where a log record
+/// has its time.
+fn log_record<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>) -> Result<Option<logs::LogIn<'a>>, Bad> {
     attrs.clear();
     let mut record = logs::LogIn::default();
-    let mut observed_ns = 0;
+    let (mut observed_ns, mut is_foreign) = (0, false);
     let mut walk = Walk::over("LogRecord", bytes);
     while let Some(tag) = walk.tag()? {
         match tag {
             F64_1 => record.time_ns = walk.fixed64(tag)?,
+            LEN_1 => {
+                is_foreign = true;
+                walk.skip(tag)?;
+            }
             LEN_5 => record.body = walk.bytes(tag)?,
             LEN_6 => attrs.push(walk.bytes(tag)?),
             LEN_9 => record.trace = walk.bytes(tag)?,
@@ -459,7 +468,18 @@ fn log_record<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>) -> Result<logs::Lo
     if record.time_ns == 0 {
         record.time_ns = observed_ns;
     }
-    Ok(record)
+    Ok((!is_foreign).then_some(record))
+}
+
+/// Counts what came as a log record and is none.
+#[cold]
+fn refuse_foreign(tally: &mut Tally) {
+    tally.bad_records += 1;
+    tally.refusal.get_or_insert_with(|| {
+        "expected a log record, found a span or a metric: traces go to /v1/traces or gRPC's TraceService, metrics to \
+         /v1/metrics or its MetricsService"
+            .to_owned()
+    });
 }
 
 /// Counts data points, level by level: request, resource, scope, metric, data.

@@ -1,5 +1,6 @@
 //! The store under any order of arrival, repetition, eviction: the same trees, nothing lost uncounted, every byte back.
 
+mod asked;
 mod bounds;
 mod chaos;
 mod held;

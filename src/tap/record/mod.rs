@@ -156,7 +156,7 @@ fn work(mut writer: Writer, mut exit: Exit, alarm: &Alarm, tell: &SyncSender<()>
         let mut ended = false;
         match exit.next_until(due) {
             Some(Some(item)) => {
-                writer.line(&item);
+                writer.line(&item, alarm);
                 exit.done(&item);
             }
             Some(None) => ended = true,
@@ -166,7 +166,7 @@ fn work(mut writer: Writer, mut exit: Exit, alarm: &Alarm, tell: &SyncSender<()>
         while writer.lines.len() < PACK
             && let Some(item) = exit.try_next()
         {
-            writer.line(&item);
+            writer.line(&item, alarm);
             exit.done(&item);
             if !packs && writer.lines.len() >= LINES {
                 break;
@@ -211,6 +211,8 @@ struct Writer {
     in_file: u64,
     /// When it was looked whether the file is still there.
     looked: Option<Instant>,
+    /// Whether it was told that an export could not be recorded.
+    is_told: bool,
 }
 
 /// What follows a look at the file.
@@ -222,11 +224,21 @@ enum Next {
 
 impl Writer {
     fn new(settings: Settings, file: RecordFile, counts: Arc<Counts>) -> Self {
-        Self { settings, file, counts, lines: Vec::new(), requests: 0, last_ns: 0, in_file: 0, looked: None }
+        Self {
+            settings,
+            file,
+            counts,
+            lines: Vec::new(),
+            requests: 0,
+            last_ns: 0,
+            in_file: 0,
+            looked: None,
+            is_told: false,
+        }
     }
 
     /// Prints one request as a line.
-    fn line(&mut self, item: &Item) {
+    fn line(&mut self, item: &Item, alarm: &Alarm) {
         let add = |count: &AtomicU64, number| _ = count.fetch_add(number, Ordering::Relaxed);
         if self.counts.ended.lock().is_some() {
             return add(&self.counts.lost, 1);
@@ -234,8 +246,13 @@ impl Writer {
         let before = self.lines.len();
         match json::print(item.signal, &item.bytes, &mut self.lines) {
             Ok(too_deep) => add(&self.counts.too_deep, too_deep),
-            // It was decoded once; that it cannot be now is for the counts all the same.
-            Err(_) => return add(&self.counts.lost, 1),
+            // What was taken as another signal than it is, for example.
+            Err(reason) => {
+                if !std::mem::replace(&mut self.is_told, true) {
+                    alarm(&format!("an export is not recorded, and others like it: {reason}"));
+                }
+                return add(&self.counts.lost, 1);
+            }
         }
         if !json::stamp(&mut self.lines, before, item.arrived_ns) {
             // A request that holds nothing.

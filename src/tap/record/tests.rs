@@ -142,7 +142,7 @@ impl Bench {
     /// Writes so many exports, a second after those before.
     fn write(&mut self, count: usize) -> io::Result<()> {
         for (signal, bytes, at_ns) in sent().iter().take(count) {
-            self.writer.line(&Item::straight(*signal, bytes, *at_ns));
+            self.writer.line(&Item::straight(*signal, bytes, *at_ns), &(Arc::new(|_: &str| {}) as Alarm));
         }
         self.writer.looked = None;
         self.writer.write(&self.alarm)
@@ -230,7 +230,7 @@ fn what_is_put_aside_is_ours() {
     std::fs::rename(&path, folder.path().join("aside")).unwrap();
     std::fs::write(&path, "").unwrap();
     for (signal, bytes, at_ns) in sent().iter().take(1) {
-        bench.writer.line(&Item::straight(*signal, bytes, *at_ns));
+        bench.writer.line(&Item::straight(*signal, bytes, *at_ns), &(Arc::new(|_: &str| {}) as Alarm));
     }
     bench.writer.write(&bench.alarm).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "the empty file is taken up, not put aside");

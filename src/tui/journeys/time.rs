@@ -150,3 +150,20 @@ fn a_window_over_what_does_not_go_on_ends_with_it() {
     let live = requests(&mut app, "p ]");
     assert!(live.contains("LIVE 1 m") && live.contains(&format!("newest first · {all} ")), "{live}");
 }
+
+/// The newest request is gone back from: it had not begun, which is another thing than having been let go.
+#[test]
+fn a_request_that_had_not_begun_says_so_and_comes_back() {
+    let desk = desk(cluster());
+    let mut journey = Journey::new(&desk, (140, 40));
+    let open = journey.keys("g Enter");
+    let id = open.split_once("request ").unwrap().1.split(' ').next().unwrap().to_owned();
+    let before = journey.keys("(");
+    assert!(before.contains("BACK") && before.contains("had not begun") && before.contains(&id), "{before}");
+    assert!(!before.contains("no longer held") && !before.contains("in flight"), "{before}");
+    for names in ["c", "e", "G", "t", "y"] {
+        let told = journey.keys(names);
+        assert!(told.contains("p comes back to the present") && told.contains("BACK"), "{names}: {told}");
+    }
+    assert_eq!(journey.keys("p"), open);
+}

@@ -225,6 +225,9 @@ fn b08_every_kind_of_value() {
     assert_eq!(packed::read(&any(r#"{"boolValue":false}"#)).1, Value::Bool(false));
     assert_eq!(packed::read(&any(r#"{"doubleValue":"-Infinity"}"#)).1, Value::Double(f64::NEG_INFINITY));
     assert_eq!(packed::read(&any(r#"{"doubleValue":3}"#)).1, Value::Double(3.0));
+    // To the last bit: what is exported and read again is the same.
+    let tiny = 7.713_969_783_161_324e-90;
+    assert_eq!(packed::read(&any(r#"{"doubleValue":7.713969783161324e-90}"#)).1, Value::Double(tiny));
     assert_eq!(packed::read(&any("{}")).1, Value::Empty);
     assert_eq!(packed::read(&any("null")).1, Value::Empty);
     let list = any(r#"{"arrayValue":{"values":[{"intValue":"1"},{"stringValue":"z"},{},null]}}"#);

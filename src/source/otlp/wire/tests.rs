@@ -293,6 +293,8 @@ fn a_bad_id_costs_its_span() {
     let mut batch = Batch::default();
     traces(&bytes, &mut batch).unwrap();
     assert_eq!((batch.spans.len(), batch.tally.refused_spans), (2, 5));
+    // Those that name a trace are missed there.
+    assert_eq!(batch.torn, vec![batch.spans[0].trace; 2]);
     assert_eq!(batch.spans[1].parent, None);
     assert_eq!(batch.spans[0].attrs.len() * 2 + attrs_below(&batch), batch.attrs.len());
     let reason = batch.tally.refusal.unwrap();
@@ -388,6 +390,18 @@ fn a_record_that_cannot_be_read_is_counted() {
     logs(&bytes, &mut batch).unwrap();
     assert_eq!((batch.records.len(), batch.tally.bad_records, batch.tally.other_logs), (0, 1, 0));
     assert!(batch.tally.refusal.unwrap().contains("trace record"));
+}
+
+/// Requests of all signals nest alike: what was sent to the wrong address is told, not taken for logs of no interest.
+#[test]
+fn spans_and_metrics_are_no_logs() {
+    let spans = messages("dev-sim.traces.pb.gz").remove(0);
+    let mut told = Batch::default();
+    traces(&spans, &mut told).unwrap();
+    let mut batch = Batch::default();
+    logs(&spans, &mut batch).unwrap();
+    assert_eq!((batch.tally.bad_records, batch.tally.other_logs), (told.spans.len() as u64, 0));
+    assert!(batch.tally.refusal.unwrap().contains("traces go to /v1/traces"));
 }
 
 #[test]

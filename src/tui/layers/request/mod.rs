@@ -43,6 +43,17 @@ struct Rows {
     top: usize,
 }
 
+/// Whether the request is there at the moment that is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum There {
+    /// It is.
+    Whole,
+    /// It was let go; what was shown of it last stays.
+    LetGo,
+    /// It had not begun.
+    NotYet,
+}
+
 /// The request screen.
 pub struct RequestLayer {
     key: RequestKey,
@@ -60,7 +71,7 @@ pub struct RequestLayer {
     pane: tree::Tree,
     lists: [Rows; 3],
     running: bool,
-    gone: bool,
+    there: There,
 }
 
 impl RequestLayer {
@@ -81,7 +92,7 @@ impl RequestLayer {
             pane: tree::Tree::default(),
             lists: Default::default(),
             running: false,
-            gone: false,
+            there: There::Whole,
         }
     }
 
@@ -169,6 +180,16 @@ impl RequestLayer {
         Vec::new()
     }
 
+    /// Shows that there was nothing of it at this moment. What is chosen and folded is for when there is again.
+    fn is_not_yet(&mut self) {
+        self.there = There::NotYet;
+        self.title.truncate(1);
+        self.title.push(vec![Piece::new("had not begun", Tone::Dim)]);
+        (self.story, self.pane) = (Vec::new(), tree::Tree::default());
+        (self.trace, self.marks, self.running) = (None, String::new(), false);
+        self.lists.iter_mut().for_each(|list| list.rows = Vec::new());
+    }
+
     /// The address of the chosen span's trace, to read and to copy.
     fn link(&self, request: &RequestView<'_>, env: &Env) -> Command {
         let span = self.chosen.and_then(|chosen| chosen.find(request));
@@ -245,7 +266,12 @@ impl Layer for RequestLayer {
             }
             _ => {}
         }
-        let Some(request) = scene.data.request(self.key) else { return Vec::new() };
+        let Some(request) = scene.data.request(self.key) else {
+            return match self.there {
+                There::NotYet => vec![Command::Say("it had not begun; p comes back to the present".into())],
+                There::Whole | There::LetGo => vec![Command::Say("it was let go to make room".into())],
+            };
+        };
         let areas = self.areas(scene.area);
         match action {
             Action::Export => {
@@ -333,10 +359,11 @@ impl Layer for RequestLayer {
     fn refresh(&mut self, scene: &Scene<'_>) {
         match scene.data.request(self.key) {
             Some(request) => {
-                self.gone = false;
+                self.there = There::Whole;
                 self.build(&request, scene);
             }
-            None => self.gone = true,
+            None if scene.data.resolve(self.key).is_none() => self.there = There::LetGo,
+            None => self.is_not_yet(),
         }
         let areas = self.areas(scene.area);
         for (part, area) in areas.lists {
@@ -350,7 +377,10 @@ impl Layer for RequestLayer {
     fn draw(&self, buf: &mut Buffer, area: Rect, env: &Env, theme: &Theme) {
         let areas = self.areas(area);
         let mut at = At::row(areas.title, 0).after(u16::from(area.width > 80));
-        let mark = if self.gone { vec![Piece::new("no longer held", Tone::Warn)] } else { env.pace.mark() };
+        let mark = match self.there {
+            There::LetGo => vec![Piece::new("no longer held", Tone::Warn)],
+            There::Whole | There::NotYet => env.pace.mark(),
+        };
         if !mark.is_empty() {
             at = at.after(pieces(buf, at, &mark, 0, theme) + 2);
         }

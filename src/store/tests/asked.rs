@@ -1,0 +1,85 @@
+//! What the checks are asked when everything ends, and what they know to be lost.
+
+use super::*;
+use crate::checks::{Answer, CheckId, Why};
+use crate::store::{Coming, GRACE_NS};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn answer(store: &Store, key: RequestKey, check: &str) -> Answer {
+    store.answers(key).unwrap().of(CheckId::of(check).unwrap())
+}
+
+/// A request of the base layout without its root, of which something came at this time.
+fn rootless(store: &mut Store, trace: u16, request: &'static str, now_ns: u64) -> RequestKey {
+    let spans: Vec<Spec> =
+        base_request(trace, request).into_iter().filter(|span| span.name != "request.lifecycle").collect();
+    send(store, &spans, now_ns);
+    store.refresh(now_ns);
+    store.requests().map(|(key, _)| key).next_back().unwrap()
+}
+
+#[test]
+fn what_senders_may_still_have_had_is_unknown_when_listening_ends() {
+    let mut store = store();
+    let key = rootless(&mut store, 1, "r-1", 100 * SECOND);
+    let mut asked = |coming: Coming| {
+        store.check_what_came(coming);
+        (answer(&store, key, "tree.rooted"), store.checked().unsettled())
+    };
+    let arriving = (Answer::Unknown(Why::Arriving), 1);
+    assert_eq!(asked(Coming::Arrivals(101 * SECOND)), arriving);
+    assert_eq!(asked(Coming::Arrivals(100 * SECOND + GRACE_NS - 1)), arriving);
+    assert_eq!(asked(Coming::Arrivals(100 * SECOND + GRACE_NS)), (Answer::Violated, 0));
+    assert_eq!(asked(Coming::Nothing), (Answer::Violated, 0));
+    // A store of traces is asked when the cluster is still at it: by the times of the spans themselves.
+    let ended_ns = (EPOCH_MS + 99) * 1_000_000;
+    assert_eq!(asked(Coming::Writing(ended_ns + SECOND)), arriving);
+    assert_eq!(asked(Coming::Writing(ended_ns + GRACE_NS)), (Answer::Violated, 0));
+}
+
+#[test]
+fn what_is_whole_is_not_counted_as_still_coming() {
+    let mut store = store();
+    send(&mut store, &base_request(1, "r-1"), 100 * SECOND);
+    store.finish(100 * SECOND);
+    store.check_what_came(Coming::Arrivals(101 * SECOND));
+    assert_eq!(store.checked().unsettled(), 0);
+}
+
+#[test]
+fn what_was_refused_of_a_trace_is_lost_to_its_requests_alone() {
+    let mut store = store();
+    let torn = rootless(&mut store, 1, "r-1", SECOND);
+    let whole = rootless(&mut store, 2, "r-2", SECOND);
+    store.ingest(&Batch { torn: vec![trace_id(1)], ..Batch::default() }, SECOND);
+    store.check_all();
+    assert_eq!(answer(&store, torn, "tree.rooted"), Answer::Unknown(Why::Lost));
+    assert_eq!(answer(&store, whole, "tree.rooted"), Answer::Violated);
+    // Of a span that named no trace nobody knows whose it was.
+    store.note_losses();
+    store.check(u64::MAX);
+    assert_eq!(answer(&store, whole, "tree.rooted"), Answer::Unknown(Why::Lost));
+}
+
+#[test]
+fn a_record_that_could_not_be_read_may_be_the_one_that_is_missing() {
+    let mut store = store();
+    for (trace, id) in [(1, "r-1"), (2, "r-2")] {
+        send(&mut store, &base_request(trace, id), SECOND);
+    }
+    store.refresh(SECOND);
+    record(
+        &mut store,
+        r#"{"event_type":"request_end","event_time_unix_ms":1796003500100,"request":{"request_id":"r-1"}}"#,
+    );
+    store.finish(SECOND);
+    let key = store.requests().map(|(key, _)| key).next_back().unwrap();
+    store.check_all();
+    assert_eq!(answer(&store, key, "record.present"), Answer::Violated);
+    let mut batch = Batch::default();
+    batch.tally.bad_records = 1;
+    store.ingest(&batch, SECOND);
+    store.check_all();
+    assert_eq!(answer(&store, key, "record.present"), Answer::Unknown(Why::Lost));
+}
