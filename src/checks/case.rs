@@ -10,7 +10,7 @@ pub(super) use super::words::{both, brief, named, one_worker, said, same_worker,
 use super::{Moment, Why};
 use crate::lifecycle::body::Attr;
 use crate::lifecycle::catalogue::{Field, Unit};
-use crate::lifecycle::facts::{Facts, Marks, State};
+use crate::lifecycle::facts::{Facts, Leg, Marks, State};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::packed::Value;
 use crate::lifecycle::record::{Record, RecordBody, RequestEnd};
@@ -217,6 +217,16 @@ impl<'a> Case<'a> {
         from < at && at <= to
     }
 
+    /// The phase that a dispatch serves: its own word, else what its leg's other spans tell (drafts name none); unknown
+    /// where nothing does. A dispatch the facts have no leg of has its own word alone.
+    pub fn phase(&self, dispatch: Span<'_>) -> Phase {
+        if dispatch.has(Field::DispatchPhase) {
+            return Phase::of(dispatch.text(Field::DispatchPhase));
+        }
+        let is_its = |leg: &&Leg| leg.dispatch.as_ref().is_some_and(|of_leg| of_leg.span == dispatch.view.id);
+        self.facts.legs.iter().find(is_its).map_or(Phase::Unknown, |leg| leg.phase)
+    }
+
     /// The spans of a stage with the same parent.
     pub fn siblings(&self, of: Span<'_>, stage: Stage) -> impl Iterator<Item = Span<'_>> {
         let (trace, parent, at) = (of.view.trace, of.view.parent, of.at);
@@ -346,11 +356,6 @@ impl<'c> Span<'c> {
     /// The chosen one of a selection.
     pub fn selected(self) -> Option<Worker> {
         self.worker(Field::SelectedWorker, Field::SelectedRank)
-    }
-
-    /// The phase of a dispatch.
-    pub fn phase(self) -> Phase {
-        Phase::of(self.text(Field::DispatchPhase))
     }
 
     /// The pool of a selection.

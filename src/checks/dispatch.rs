@@ -1,15 +1,13 @@
-//! The way to the workers: what a dispatch says, the selection it follows, the attempts and legs it belongs to.
-
-use std::collections::BTreeMap;
+//! The way to the workers: what a dispatch says, the selection it follows, the attempts and legs it belongs to. Keeps out:
+//! that each leg has one of each (`legs`).
 
 use super::case::{Asked, Case, Span, both, named, one_worker, said, word};
-use super::queue::{left, pool_of};
 use super::selection::made;
 use super::{ANY_LAYOUT, ANY_MODE, Check, DETAILED, EVIDENCE, Level, Why};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::request::Up;
-use crate::lifecycle::stage::{Layout, Outcome, Phase, Stage};
+use crate::lifecycle::stage::{Layout, Phase, Stage};
 
 pub(super) const FACTS: Check = Check {
     id: "dispatch.facts",
@@ -55,7 +53,7 @@ pub(super) const SELECTION: Check = Check {
     ask: selection,
 };
 
-fn is_kv(dispatch: Span<'_>) -> bool {
+pub(super) fn is_kv(dispatch: Span<'_>) -> bool {
     dispatch.text(Field::DispatchRoute) == "kv"
 }
 
@@ -65,7 +63,6 @@ fn one_attempt(one: Span<'_>, other: Span<'_>) -> Option<bool> {
 }
 
 fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    let draft = case.facts.layout == Layout::Draft;
     for dispatch in case.dispatches() {
         if !asked.compares(dispatch, &[Field::DispatchRoute, Field::DispatchResult])
             || !is_kv(dispatch)
@@ -77,10 +74,10 @@ fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             asked.unsaid();
             continue;
         };
-        let phase = dispatch.phase();
-        // Of its leg, as far as both say so; drafts name no phase.
+        let phase = case.phase(dispatch);
+        // Of its leg, as far as both say so.
         let of_leg = |span: Span<'_>| {
-            let said = draft || (dispatch.says(Field::DispatchPhase) && span.says(Field::Pool));
+            let said = phase != Phase::Unknown && span.pool() != Phase::Unknown;
             let fits = Some(phase.fits_pool(span.pool())).filter(|fits| said || !fits);
             both(one_attempt(span, dispatch), fits)
         };
@@ -106,114 +103,25 @@ fn selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         } else {
             let last = fitting().last().or_else(|| earlier().last());
             let say = || {
-                let to = named(Some(destination));
-                match last {
-                    Some(last) => format!(
-                        "went to {to} for {}, router.selection {} chose {} from pool {}: expected one worker",
-                        phase.word(),
-                        last.view.id,
-                        named(last.selected()),
-                        last.pool().word()
+                let (to, number) = (named(Some(destination)), dispatch.attempt());
+                match last.map(|last| (last.view.id, named(last.selected()), last.pool().word())) {
+                    Some((id, chosen, _)) if phase == Phase::Unknown => format!(
+                        "went to {to}, which no earlier router.selection of attempt {number} chose (the last, {id}, \
+                         chose {chosen}): expected one that did"
                     ),
-                    None => format!(
-                        "went to {to} without an earlier selection, expected one of attempt {}",
-                        dispatch.attempt()
+                    Some((id, chosen, pool)) => format!(
+                        "went to {to} for {}, router.selection {id} chose {chosen} from pool {pool}: expected one worker",
+                        phase.word()
                     ),
+                    None => format!("went to {to} without an earlier selection, expected one of attempt {number}"),
                 }
             };
             // The fitting one may be on its way, or lost.
-            match fitting().next() {
-                Some(_) => asked.expect(dispatch, false, say),
-                None => asked.expect_there(Some(dispatch), false, say),
+            if fitting().any(|span| phase != Phase::Unknown && span.pool() != Phase::Unknown) {
+                asked.expect(dispatch, false, say);
+            } else {
+                asked.expect_there(Some(dispatch), false, say);
             }
-        }
-    }
-}
-
-pub(super) const ONE_TO_ONE: Check = Check {
-    id: "dispatch.one-to-one",
-    level: Level::Error,
-    what: "queue exits, made selections and dispatches are equal per leg and attempt (cancelled: a warning)",
-    layouts: DETAILED,
-    modes: ANY_MODE,
-    ask: one_to_one,
-};
-
-/// How many there are of one leg and attempt.
-#[derive(Default)]
-struct Counts {
-    exits: u32,
-    selections: u32,
-    dispatches: u32,
-}
-
-/// The pool of a phase: aggregated pools also say decode.
-fn pool(phase: Phase) -> Phase {
-    if phase == Phase::Aggregated { Phase::Decode } else { phase }
-}
-
-fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
-    // What does not say its leg or attempt counts nowhere. Drafts name no phase.
-    let phased = case.facts.layout == Layout::Evidence;
-    let of_leg = [Field::Attempt, if phased { Field::DispatchPhase } else { Field::Attempt }];
-    let choices = case.spans(Stage::Selection).filter(|span| made(*span));
-    if !choices.into_iter().all(|span| asked.compares(span, &[Field::Attempt, Field::Pool]))
-        || !case.dispatches().all(|span| asked.compares(span, &of_leg))
-        || !case.spans(Stage::Queue).all(|span| asked.compares(span, &[Field::Attempt]))
-    {
-        return;
-    }
-    let mut legs: BTreeMap<(u64, Phase), Counts> = BTreeMap::new();
-    let advisory = |span: Span<'_>| case.up(span).is_some_and(|above| above.view.stage == Stage::Advisory);
-    for span in case.spans(Stage::Selection).filter(|span| made(*span) && !advisory(*span)) {
-        legs.entry((span.attempt(), pool(span.pool()))).or_default().selections += 1;
-    }
-    // Without a route it counts as KV where a router was asked.
-    let asked_router = !legs.is_empty() || case.spans(Stage::Queue).next().is_some();
-    let routed = |span: &Span<'_>| is_kv(*span) || (asked_router && !span.has(Field::DispatchRoute));
-    for span in case.dispatches().filter(routed) {
-        // Drafts name no phase: the selection of the attempt says which leg.
-        let phase = match pool(span.phase()) {
-            Phase::Unknown if !span.has(Field::DispatchPhase) => {
-                legs.keys().find(|(attempt, _)| *attempt == span.attempt()).map_or(Phase::Decode, |leg| leg.1)
-            }
-            phase => phase,
-        };
-        legs.entry((span.attempt(), phase)).or_default().dispatches += 1;
-    }
-    // A wait without an outcome was left when a selection stands beside it.
-    let exits = |span: &Span<'_>| {
-        left(*span) || (!span.has(Field::QueueOutcome) && case.siblings(*span, Stage::Selection).next().is_some())
-    };
-    for span in case.spans(Stage::Queue).filter(exits) {
-        let attempt = span.attempt();
-        // Alone, a wait belongs to the leg of its attempt that lacks one.
-        let lacking = || legs.iter().find(|(leg, counts)| leg.0 == attempt && counts.exits == 0).map(|(leg, _)| leg.1);
-        let phase = pool_of(case, span).map(pool).or_else(lacking).unwrap_or(Phase::Decode);
-        legs.entry((attempt, phase)).or_default().exits += 1;
-    }
-    // How it ended matters only to what is unequal.
-    let cancelled = || case.outcome() == Some(Outcome::Cancelled);
-    let any = case
-        .dispatches()
-        .next()
-        .or_else(|| case.spans(Stage::Selection).next())
-        .or_else(|| case.spans(Stage::Queue).next());
-    for ((attempt, phase), Counts { exits, selections, dispatches }) in legs {
-        let equal = exits == selections && selections == dispatches;
-        if !equal && !case.settled {
-            asked.unknown(Why::Arriving);
-        } else if !equal && case.lost {
-            asked.unknown(Why::Lost);
-        } else {
-            let level = if !equal && cancelled() { Level::Warning } else { Level::Error };
-            asked.expect_at(level, any, equal, || {
-                let phase = phase.word();
-                format!(
-                    "belongs to {exits} queue exits, {selections} made selections and {dispatches} dispatches of the \
-                     {phase} leg in attempt {attempt}, expected as many of each"
-                )
-            });
         }
     }
 }
@@ -232,7 +140,7 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let base = case.facts.layout == Layout::Base;
     let routes = || case.spans(Stage::Route);
     let tries: Vec<Span<'_>> = if base { routes().collect() } else { case.dispatches().collect() };
-    let phase = |span: Span<'_>| if base { Phase::of(span.text(Field::RoutePhase)) } else { span.phase() };
+    let phase = |span: Span<'_>| if base { Phase::of(span.text(Field::RoutePhase)) } else { case.phase(span) };
     // One that does not say its number may be any, and fill any gap.
     let all = tries.len();
     let tries: Vec<Span<'_>> = tries.into_iter().filter(|span| asked.compares(*span, &[Field::Attempt])).collect();
@@ -249,17 +157,17 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     }
     for (index, span) in tries.iter().enumerate() {
         let (number, of) = (span.attempt(), phase(*span));
-        let before = tries[..index]
-            .iter()
-            .find(|other| of != Phase::Unknown && other.attempt() == number && phase(**other) == of);
-        let unphased = |other: &Span<'_>| of == Phase::Unknown || phase(*other) == Phase::Unknown;
-        if tries[..index].iter().any(|other| other.attempt() == number && unphased(other)) {
+        let alike = || tries[..index].iter().filter(|other| other.attempt() == number);
+        let before = alike().find(|other| of != Phase::Unknown && phase(**other) == of);
+        // Of two of one number, one may serve the phase of the other.
+        if before.is_none() && alike().any(|other| of == Phase::Unknown || phase(*other) == Phase::Unknown) {
             asked.unsaid();
+        } else {
+            asked.expect(*span, before.is_none(), || {
+                let before = said(before.map(|before| before.view.id));
+                format!("is attempt {number} for {}, so is {before}: expected one per phase", of.word())
+            });
         }
-        asked.expect(*span, before.is_none(), || {
-            let before = said(before.map(|before| before.view.id));
-            format!("is attempt {number} for {}, so is {before}: expected one per phase", of.word())
-        });
         if number == 0 {
             continue;
         }
@@ -288,16 +196,18 @@ pub(super) const LEGS: Check = Check {
 
 fn legs(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     for decode in case.dispatches() {
-        if !asked.compares(decode, &[Field::DispatchPhase, Field::Attempt]) || decode.phase() != Phase::Decode {
+        let phase = case.phase(decode);
+        if phase == Phase::Unknown {
+            asked.unsaid();
+        }
+        if phase != Phase::Decode || !asked.compares(decode, &[Field::Attempt]) {
             continue;
         }
         let attempt = decode.attempt();
-        let of_prefill = |span: Span<'_>, said: Field, phase: Phase| {
-            let fits = span.says(said).then_some(phase == Phase::Prefill);
-            both(fits, one_attempt(span, decode))
+        let of_prefill = |phase: Phase, span: Span<'_>| {
+            both((phase != Phase::Unknown).then_some(phase == Phase::Prefill), one_attempt(span, decode))
         };
-        let dispatched: Vec<_> =
-            case.dispatches().map(|span| of_prefill(span, Field::DispatchPhase, span.phase())).collect();
+        let dispatched: Vec<_> = case.dispatches().map(|span| of_prefill(case.phase(span), span)).collect();
         let prefill = dispatched.contains(&Some(true));
         // What does not say its phase or attempt may be the prefill of this one.
         if !prefill && dispatched.contains(&None) {
@@ -305,8 +215,7 @@ fn legs(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             continue;
         }
         // Conditional disaggregation never asks for a prefill worker.
-        let selected: Vec<_> =
-            case.spans(Stage::Selection).map(|span| of_prefill(span, Field::Pool, span.pool())).collect();
+        let selected: Vec<_> = case.spans(Stage::Selection).map(|span| of_prefill(span.pool(), span)).collect();
         if !prefill && selected.contains(&None) {
             asked.unsaid();
             continue;
@@ -337,15 +246,21 @@ fn success(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     if !case.succeeded() {
         return;
     }
-    // Drafts name no phase.
-    if case.facts.layout == Layout::Evidence
-        && !case.dispatches().all(|span| asked.compares(span, &[Field::DispatchPhase]))
-    {
+    let last = case.dispatches().filter(|span| !matches!(case.phase(*span), Phase::Prefill | Phase::Unknown)).last();
+    // What came after it, or instead of it, and may have been for decode.
+    let from = last.map_or(0, |last| last.view.start_ns);
+    let mut maybe = case.dispatches().filter(|span| case.phase(*span) == Phase::Unknown && span.view.start_ns >= from);
+    let Some(last) = last else {
+        if maybe.next().is_some() {
+            asked.unsaid();
+        }
         return;
+    };
+    let result = last.text(Field::DispatchResult);
+    if maybe.any(|span| result != "accepted" || span.text(Field::DispatchResult) != result) {
+        return asked.unsaid();
     }
-    let last = case.dispatches().filter(|span| span.phase() != Phase::Prefill).last();
-    let Some(last) = last else { return };
-    match last.text(Field::DispatchResult) {
+    match result {
         "" => asked.unsaid(),
         result => asked.expect(last, result == "accepted", || {
             let to: Option<Worker> = last.destination();
@@ -356,11 +271,12 @@ fn success(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::Scene;
+    use super::super::fixture::{PREFILL, Scene};
     use super::*;
 
     const DISPATCH: &str = "request.dispatch";
     const RESULT: &str = "dynamo.dispatch.result";
+    const TO: &str = "dynamo.dispatch.destination.worker.id";
 
     #[test]
     fn facts() {
@@ -390,24 +306,25 @@ mod tests {
         Scene::aggregated().drop("router.selection").violates(id, "without an earlier selection");
         Scene::aggregated().without("router.selection", "dynamo.router.selected.worker.id").unknown(id, Why::Unsaid);
         Scene::aggregated().set(DISPATCH, RESULT, "failed").ended("rejected").unknown(id, Why::NotHere);
+        // A pool that is not said fits no phase for sure.
+        Scene::aggregated().without("router.selection", "dynamo.router.pool.role").unknown(id, Why::Unsaid);
     }
 
     #[test]
-    fn one_to_one() {
-        let id = "dispatch.one-to-one";
-        Scene::disaggregated().holds(id);
-        Scene::migrated().holds(id);
-        Scene::draft().holds(id);
-        Scene::aggregated().alone("router.selection").holds(id);
-        // What other checks report about a leg does not miscount it.
-        Scene::aggregated().without("router.queue", "dynamo.router.queue.outcome").holds(id);
-        Scene::aggregated().without(DISPATCH, "dynamo.dispatch.route").holds(id);
-        Scene::aggregated().again("router.queue").violates(id, "2 queue exits, 1 made selections and 1 dispatches");
-        let undispatched = Scene::disaggregated().drop(DISPATCH);
-        undispatched.violates(id, "1 made selections and 0 dispatches of the prefill leg in attempt 0");
-        undispatched.ended("cancelled").violates_at(id, Level::Warning, "prefill leg");
-        Scene::aggregated().drop("router.queue").lose("kv_router.schedule").unknown(id, Why::Lost);
-        Scene::rejected().unknown(id, Why::NotHere);
+    fn selection_of_drafts() {
+        let id = "dispatch.selection";
+        let draft = Scene::draft_disaggregated();
+        for healthy in [draft.clone(), draft.clone().without_words(), draft.clone().router_apart()] {
+            healthy.holds(id);
+        }
+        // Its route span says which leg it is: it went where the other leg's selection chose.
+        let astray = draft.clone().set("request.dispatch#2", TO, PREFILL);
+        astray.violates_at(id, Level::Warning, "for decode, router.selection");
+        astray.without_words().unknown(id, Why::Unsaid);
+        // Whichever leg it is, nobody chose its worker.
+        let nowhere = draft.without_words().set("request.dispatch#2", TO, 7);
+        nowhere.violates_at(id, Level::Warning, "which no earlier router.selection of attempt 0 chose");
+        nowhere.lose("kv_router.schedule").unknown(id, Why::Lost);
     }
 
     #[test]
@@ -420,6 +337,12 @@ mod tests {
         Scene::base().holds(id);
         Scene::migrated().lose("kv_router.route_request#2").unknown(id, Why::Lost);
         Scene::rejected().unknown(id, Why::NotHere);
+        let draft = Scene::draft_disaggregated();
+        draft.holds(id);
+        draft.clone().without_words().holds(id);
+        let twice = draft.clone().set("kv_router.route_request#2", "phase", "prefill");
+        twice.violates_at(id, Level::Warning, "is attempt 0 for prefill, so is");
+        draft.without_words().unaddressed(2).unknown(id, Why::Unsaid);
     }
 
     #[test]
@@ -430,6 +353,9 @@ mod tests {
         Scene::disaggregated().drop(DISPATCH).drop("kv_router.select_worker").unknown(id, Why::NotHere);
         Scene::aggregated().unknown(id, Why::NotHere);
         Scene::draft().unknown(id, Why::Layout);
+        let unsaid = Scene::disaggregated().without_words().without(DISPATCH, "dynamo.dispatch.phase");
+        unsaid.holds(id);
+        unsaid.unaddressed(1).unknown(id, Why::Unsaid);
     }
 
     #[test]
@@ -442,5 +368,11 @@ mod tests {
         Scene::disaggregated().set(DISPATCH, RESULT, "failed").holds(id);
         Scene::aggregated().without(DISPATCH, RESULT).unknown(id, Why::Unsaid);
         Scene::aggregated().ended("cancelled").unknown(id, Why::NotHere);
+        let draft = Scene::draft_disaggregated();
+        draft.holds(id);
+        draft.clone().without_words().set(DISPATCH, RESULT, "failed").holds(id);
+        let failed = draft.set("request.dispatch#2", RESULT, "failed").without_words();
+        failed.violates_at(id, Level::Warning, "is failed in a successful request");
+        failed.unaddressed(2).unknown(id, Why::Unsaid);
     }
 }

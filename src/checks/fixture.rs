@@ -85,15 +85,61 @@ impl Scene {
 
     /// The aggregated scene as drafts told it.
     pub fn draft() -> Self {
-        Self::aggregated()
-            .set("router.queue", "dynamo.router.queue.outcome", "admitted")
-            .set("router.queue", "dynamo.router.queue.deferred", true)
-            .without("request.dispatch", "dynamo.dispatch.phase")
-            .set("router.selection", "dynamo.router.candidate.eligible.count", 2)
-            .set("router.selection", "dynamo.router.candidate.filtered.count", 1)
-            .without("router.selection", "dynamo.router.candidate.filtered.policy")
-            .set("router.selection", "dynamo.router.candidates.detail_schema", "kv_aware.v1")
-            .set("router.selection", "dynamo.router.candidates.top_k", DRAFT_ROWS)
+        Self::aggregated().drafted()
+    }
+
+    /// The disaggregated scene as drafts told it.
+    pub fn draft_disaggregated() -> Self {
+        Self::disaggregated().drafted()
+    }
+
+    /// The same as drafts would have told it (spec lifecycle-spans §1, §3).
+    pub fn drafted(mut self) -> Self {
+        for at in 1..=self.count("request.dispatch") {
+            let [queue, selection, dispatch] =
+                ["router.queue", "router.selection", "request.dispatch"].map(|name| format!("{name}#{at}"));
+            self = self
+                .set(&queue, "dynamo.router.queue.outcome", "admitted")
+                .set(&queue, "dynamo.router.queue.deferred", true)
+                .without(&dispatch, "dynamo.dispatch.phase")
+                .set(&selection, "dynamo.router.candidate.eligible.count", 2)
+                .set(&selection, "dynamo.router.candidate.filtered.count", 1)
+                .without(&selection, "dynamo.router.candidate.filtered.policy")
+                .set(&selection, "dynamo.router.selection.policy", "kv_aware")
+                .set(&selection, "dynamo.router.candidates.detail_schema", "kv_aware.v1")
+                .set(&selection, "dynamo.router.candidates.top_k", DRAFT_ROWS);
+        }
+        self
+    }
+
+    /// Every router span is a trace of its own, with an operation of its own, as some drafts wrote them.
+    pub fn router_apart(mut self) -> Self {
+        let parts = self.spans.iter_mut().filter(|span| ["router.queue", "router.selection"].contains(&&*span.name));
+        for (span, trace) in parts.zip(20..) {
+            (span.trace, span.parent) = (trace, 0);
+            span.attrs.retain(|(key, _)| key != "dynamo.operation.id");
+            span.attrs.push(("dynamo.operation.id".to_owned(), format!("op-{trace}")));
+        }
+        self
+    }
+
+    /// Only dispatches and selections tell of legs: no route span says a phase, no worker exports spans.
+    pub fn without_words(mut self) -> Self {
+        for span in &mut self.spans {
+            span.attrs.retain(|(key, _)| key != "phase");
+        }
+        self.spans.retain(|span| !matches!(span.service, "dynamo-prefill" | "dynamo-worker"));
+        self
+    }
+
+    /// The n-th dispatch and its route span name no worker.
+    pub fn unaddressed(self, nth: usize) -> Self {
+        let (dispatch, route) = (format!("request.dispatch#{nth}"), format!("kv_router.route_request#{nth}"));
+        self.without(&dispatch, "dynamo.dispatch.destination.worker.id").without(&route, "worker_id")
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.spans.iter().filter(|span| span.name == name).count()
     }
 
     /// A request refused in the queue.
@@ -155,10 +201,7 @@ impl Scene {
     /// Adds a leg: span ids from `id`, times from `at`.
     fn leg(mut self, phase: &'static str, to: u64, id: u64, at: i64) -> Self {
         let role = if phase == "aggregated" { "worker" } else { phase };
-        let nth = |name: &str, scene: &Self| {
-            let count = scene.spans.iter().filter(|span| span.name == name).count();
-            format!("{name}#{}", count + 1)
-        };
+        let nth = |name: &str, scene: &Self| format!("{name}#{}", scene.count(name) + 1);
         self.push("kv_router.select_worker", id, 2, (at, at + 180), "dynamo-frontend", None);
         self.push("kv_router.schedule", id + 1, id, (at + 50, at + 170), "dynamo-frontend", None);
         let (queue, selection, dispatch) =

@@ -115,6 +115,9 @@ mod tests {
         Scene::aggregated().set("worker.operation", "dynamo.request.id", "other").violates(id, "request id other");
         Scene::aggregated().set("router.queue", "dynamo.operation.id", "other").violates(id, "operation id other");
         Scene::draft().set("router.queue", "dynamo.operation.id", "other").holds(id);
+        Scene::draft_disaggregated().router_apart().holds(id);
+        let draft = Scene::draft_disaggregated().set("request.dispatch", "dynamo.operation.id", "other");
+        draft.violates_at(id, Level::Warning, "operation id other");
         Scene::aggregated().lose("request.lifecycle").unknown(id, Why::NoRoot);
     }
 }

@@ -22,6 +22,7 @@ mod dispatch;
 #[cfg(test)]
 mod fixture;
 mod identity;
+mod legs;
 pub mod load;
 mod missed;
 mod mode;
@@ -290,7 +291,7 @@ pub static ALL: [Check; COUNT] = [
     selection::TOP_K,
     dispatch::FACTS,
     dispatch::SELECTION,
-    dispatch::ONE_TO_ONE,
+    legs::ONE_TO_ONE,
     dispatch::ATTEMPTS,
     dispatch::LEGS,
     dispatch::SUCCESS,

@@ -28,10 +28,16 @@ fn scenes() -> [Scene; 5] {
 }
 
 /// What other evidence says as well: without it these checks still have what they compare.
-const SAID_ELSEWHERE: [(&str, Field, &str); 3] = [
+const SAID_ELSEWHERE: [(&str, Field, &str); 9] = [
     ("dispatch.one-to-one", Field::DispatchRoute, "a dispatch of an attempt that asked a router is one of KV routing"),
     ("dispatch.one-to-one", Field::QueueOutcome, "the selection beside a wait says that it was left"),
     ("record.workers", Field::DestinationWorker, "the route span below the dispatch names the worker"),
+    ("dispatch.attempts", Field::DispatchPhase, "the route span below the dispatch names the phase"),
+    ("dispatch.one-to-one", Field::DispatchPhase, "the route span below the dispatch names the phase"),
+    ("dispatch.selection", Field::DispatchPhase, "the route span below the dispatch names the phase"),
+    ("dispatch.one-to-one", Field::RoutePhase, "the worker's spans and whom the router chose name the phase"),
+    ("dispatch.selection", Field::RoutePhase, "the worker's spans and whom the router chose name the phase"),
+    ("dispatch.one-to-one", Field::Pool, "a selection is of the leg of the dispatch that went where it chose"),
 ];
 
 fn is_said_elsewhere(check: CheckId, key: &str) -> bool {

@@ -3,7 +3,7 @@
 use super::case::{Asked, Case, Span, word};
 use super::{ANY_MODE, Check, DETAILED, EVIDENCE, Level};
 use crate::lifecycle::catalogue::Field;
-use crate::lifecycle::stage::{Outcome, Phase, Stage};
+use crate::lifecycle::stage::{Outcome, Stage};
 
 const REJECTED: [&str; 3] = ["request_limit", "raw_isl_token_limit", "cached_token_limit"];
 const CANCELLED: [&str; 1] = ["request_lifecycle_ended_before_admission"];
@@ -231,11 +231,6 @@ fn then_selection(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     }
 }
 
-/// The pool that a wait belongs to: its sibling selection's, when there is one.
-pub(super) fn pool_of(case: &Case<'_>, queue: Span<'_>) -> Option<Phase> {
-    case.siblings(queue, Stage::Selection).next().map(Span::pool)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Why;
@@ -342,5 +337,6 @@ mod tests {
         Scene::aggregated().drop("router.selection").lose("kv_router.schedule").unknown(id, Why::Lost);
         Scene::rejected().unknown(id, Why::NotHere);
         Scene::draft().unknown(id, Why::Layout);
+        Scene::draft_disaggregated().router_apart().unknown(id, Why::Layout);
     }
 }

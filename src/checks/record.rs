@@ -5,9 +5,10 @@ use super::case::{Asked, Case, named, one_worker, said, same_worker};
 use super::places::places;
 use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
 use crate::lifecycle::catalogue::Field;
-use crate::lifecycle::facts::Marks;
+use crate::lifecycle::facts::{Leg, Marks};
 use crate::lifecycle::ids::Worker;
-use crate::lifecycle::stage::{Layout, Phase, Stage};
+use crate::lifecycle::record::EndWorkers;
+use crate::lifecycle::stage::{Layout, Origin, Phase, Stage};
 
 /// How far received + total may be from the event's time (spec checks.md), milliseconds.
 const EVENT_SLACK_MS: f64 = 50.0;
@@ -272,10 +273,25 @@ fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             }
             continue;
         };
-        // Where one worker does both, both are its dispatch; what no span says cannot be compared.
-        let serves = |of: Phase| of == phase || of == Phase::Aggregated || of == Phase::Unknown;
-        let legs = || case.facts.legs.iter().filter(|leg| serves(leg.phase));
+        let legs = || case.facts.legs.iter().filter(|leg| serves(leg, phase) != Some(false));
         let went = || legs().filter_map(|leg| leg.dispatch.as_ref()?.worker);
+        if legs().any(|leg| serves(leg, phase).is_none()) && !alone(case, workers) {
+            let fits = went().filter(|worker| same_worker(*worker, recorded)).count();
+            let all = legs().filter(|leg| leg.dispatch.is_some()).count();
+            // It went there whichever leg served this phase, or whichever did, it went elsewhere.
+            if fits == all && all > 0 {
+                asked.expect_at(Level::Error, None, true, String::new);
+            } else if fits == 0 && went().count() == all && has_all(case) {
+                asked.expect_there(None, false, || {
+                    let went: Vec<String> = went().map(|worker| named(Some(worker))).collect();
+                    let (went, recorded) = (went.join(" and "), named(Some(recorded)));
+                    format!("went to {went}, its record names {recorded} for {}: expected one of them", phase.word())
+                });
+            } else {
+                asked.unknown(Why::Unsaid);
+            }
+            continue;
+        }
         let Some(last) = went().next_back() else {
             asked.unknown(Why::Unsaid);
             continue;
@@ -307,6 +323,34 @@ fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             format!("went to {last} for {}, its record names {recorded}: expected one worker", phase.word())
         });
     }
+}
+
+/// Whether a leg served a phase: where one worker does both, both. `None` when that is not known for sure.
+fn serves(leg: &Leg, phase: Phase) -> Option<bool> {
+    match (leg.phase, leg.phase_origin) {
+        (Phase::Unknown, _) => None,
+        // The pool says decode; that no prefill came before it is what was not seen.
+        (Phase::Aggregated, Origin::Inferred) if phase == Phase::Prefill => None,
+        (own, _) => Some(own == phase || own == Phase::Aggregated),
+    }
+}
+
+/// Whether each attempt is one dispatch and the record names one worker: then that served every phase.
+fn alone(case: &Case<'_>, workers: &EndWorkers) -> bool {
+    let mut numbers: Vec<u32> =
+        case.facts.legs.iter().filter(|leg| leg.dispatch.is_some()).map(|leg| leg.attempt).collect();
+    let all = numbers.len();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let (prefill, decode) = (workers.prefill_worker_id, workers.decode_worker_id);
+    numbers.len() == all && prefill.is_none_or(|prefill| decode.is_none_or(|decode| prefill == decode))
+}
+
+/// Whether every attempt has two dispatches: all that a record may name.
+fn has_all(case: &Case<'_>) -> bool {
+    let dispatched =
+        |number: u32| case.facts.legs.iter().filter(move |leg| leg.dispatch.is_some() && leg.attempt == number);
+    (0..case.facts.attempts()).all(|number| dispatched(number).nth(1).is_some())
 }
 
 #[cfg(test)]
@@ -436,5 +480,33 @@ mod tests {
         Scene::migrated().record("/worker/decode_worker_id", json!(7)).violates_at(id, Level::Warning, "names 7:0");
         Scene::aggregated().record("/worker", json!(null)).unknown(id, Why::Unsaid);
         Scene::aggregated().without_records().unknown(id, Why::NoRecord);
+    }
+
+    #[test]
+    fn workers_of_drafts() {
+        let id = "record.workers";
+        let draft = Scene::draft_disaggregated();
+        draft.holds(id);
+        draft.clone().router_apart().holds(id);
+        draft.clone().without_words().holds(id);
+        let other = |scene: Scene| scene.record("/worker/prefill_worker_id", json!(7));
+        other(draft.clone()).violates_at(id, Level::Warning, "for prefill, its record names 7:0");
+        // No selection tells the legs: what the record names is one of the workers, or none of them.
+        let legless = draft.without_words().drop("kv_router.select_worker").drop("kv_router.select_worker");
+        legless.unknown(id, Why::Unsaid);
+        other(legless.clone()).violates_at(
+            id,
+            Level::Warning,
+            "its record names 7:0 for prefill: expected one of them",
+        );
+        other(legless.clone().unaddressed(1)).unknown(id, Why::Unsaid);
+        other(legless.drop("request.dispatch")).unknown(id, Why::Unsaid);
+        // One worker for both, as the record names it, served both.
+        Scene::draft().without_words().holds(id);
+        let alone = Scene::draft().without_words().drop("kv_router.select_worker");
+        alone.holds(id);
+        other(alone.clone()).unknown(id, Why::Unsaid);
+        let both = other(alone).record("/worker/decode_worker_id", json!(7));
+        both.violates_at(id, Level::Warning, "its record names 7:0");
     }
 }

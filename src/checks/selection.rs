@@ -9,7 +9,7 @@ use super::{ANY_MODE, Check, DETAILED, Level};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::FILTER_PARTS;
 use crate::lifecycle::ids::Worker;
-use crate::lifecycle::stage::{Layout, Mode, Stage};
+use crate::lifecycle::stage::{Layout, Mode, Phase, Stage};
 
 /// How far two costs may differ and still be the same number, relative to their size: they pass through decimal text.
 const SAME_COST: f64 = 1e-6;
@@ -145,15 +145,17 @@ fn complete(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let result = span.get(Field::SelectionResult).and_then(|value| value.as_str());
         let failed = result.is_some_and(|result| result != "selected") || span.counted(Field::Candidates) == Some(0);
         // A dispatch that was accepted in this leg had a worker to go to.
-        let dispatched = || {
-            case.dispatches().any(|dispatch| {
+        let dispatches = || {
+            case.dispatches().filter(|dispatch| {
                 dispatch.attempt() == span.attempt()
                     && dispatch.text(Field::DispatchResult) == "accepted"
                     && dispatch.text(Field::DispatchRoute) == "kv"
-                    && dispatch.phase().fits_pool(span.pool())
+                    && case.phase(*dispatch).fits_pool(span.pool())
                     && dispatch.view.start_ns >= span.view.start_ns
             })
         };
+        let both_said = |dispatch| ![case.phase(dispatch), span.pool()].contains(&Phase::Unknown);
+        let dispatched = || dispatches().any(both_said);
         if failed {
             let odd = RESULT.iter().find(|(field, _)| span.has(*field)).map(|(_, name)| *name);
             asked.expect(span, odd.is_none(), || {
@@ -169,6 +171,9 @@ fn complete(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             asked.expect(span, missing.is_empty(), || {
                 format!("made a choice without dynamo.router.{}, expected it there", missing.join(", "))
             });
+        } else if dispatches().next().is_some() {
+            // Whether that was this leg's is not said.
+            asked.unsaid();
         }
     }
 }
@@ -412,6 +417,13 @@ mod tests {
             .iter()
             .fold(Scene::aggregated(), |scene, (_, name)| scene.without(SELECTION, &format!("dynamo.router.{name}")));
         dispatched.violates(id, "made a choice without");
+        // The route span says that the dispatch was this pool's; without it, it may be the other's.
+        let draft = RESULT.iter().fold(Scene::draft_disaggregated(), |scene, (_, name)| {
+            scene.without("router.selection#2", &format!("dynamo.router.{name}"))
+        });
+        draft.violates_at(id, Level::Warning, "made a choice without");
+        draft.without_words().unknown(id, Why::Unsaid);
+        Scene::draft_disaggregated().holds(id);
     }
 
     #[test]

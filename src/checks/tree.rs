@@ -31,7 +31,9 @@ fn rooted(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         }
         if !rooted.contains(&trace) {
             rootless.push(trace);
-            if !case.settled {
+            if is_drafts_own(case, span) {
+                asked.unknown(Why::Layout);
+            } else if !case.settled {
                 asked.unknown(Why::Arriving);
             } else if case.spans_lost {
                 asked.unknown(Why::Lost);
@@ -52,6 +54,14 @@ fn rooted(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             Some(Way::There) | None => asked.expect_at(level, Some(span), true, String::new),
         }
     }
+}
+
+/// Whether it is a router span that a draft wrote as a trace of its own, of one span (spec lifecycle-spans §1).
+fn is_drafts_own(case: &Case<'_>, span: Span<'_>) -> bool {
+    case.facts.layout == Layout::Draft
+        && matches!(span.view.stage, Stage::Queue | Stage::Selection)
+        && span.view.parent.is_none()
+        && case.all().filter(|other| other.view.trace == span.view.trace).nth(1).is_none()
 }
 
 pub(super) const ROUTE_NESTING: Check = Check {
@@ -171,7 +181,7 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     }
     let Some(streaming) = case.facts.streaming else { return asked.unknown(Why::Unsaid) };
     // Which legs there are, and of which spans each consists.
-    let told = [Field::DispatchRoute, Field::DispatchPhase, Field::DispatchResult, Field::Attempt];
+    let told = [Field::DispatchRoute, Field::DispatchResult, Field::Attempt];
     if !case.dispatches().all(|span| asked.compares(span, &told))
         || !case.spans(Stage::Selection).all(|span| asked.compares(span, &[Field::Pool]))
     {
@@ -187,10 +197,13 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     if dispatched == 0 {
         return if case.settled { asked.unknown(Why::Lost) } else { asked.unknown(Why::Arriving) };
     }
+    if case.dispatches().any(|span| case.phase(span) == Phase::Unknown) {
+        return asked.unknown(Why::Unsaid);
+    }
     // The legs that the topology asks for: a prefill that was selected and never dispatched is one of them.
-    let prefill = case.dispatches().any(|span| span.phase() == Phase::Prefill)
+    let prefill = case.dispatches().any(|span| case.phase(span) == Phase::Prefill)
         || case.spans(Stage::Selection).any(|span| span.pool() == Phase::Prefill);
-    let decode = case.dispatches().any(|span| span.phase() != Phase::Prefill);
+    let decode = case.dispatches().any(|span| case.phase(span) != Phase::Prefill);
     let legs = usize::from(prefill) + usize::from(decode);
     let kv = case.dispatches().all(|span| matches!(span.text(Field::DispatchRoute), "" | "kv"));
     // A dispatch and three spans of the worker; with KV routing a queue and a selection before them.
@@ -241,7 +254,15 @@ mod tests {
         Scene::aggregated().under("request.dispatch", "http-request").violates(id, "below the root");
         Scene::aggregated().lose("request.lifecycle").violates(id, "without a root");
         Scene::base().lose("request.lifecycle").violates_at(id, Level::Warning, "without a root");
-        Scene::draft().alone("router.queue").violates_at(id, Level::Warning, "without a root");
+        // A draft's router spans may be traces of their own, of one span each.
+        Scene::draft_disaggregated().holds(id);
+        Scene::draft_disaggregated().router_apart().unknown(id, Why::Layout);
+        Scene::draft().alone("router.queue").alone("router.selection").violates_at(
+            id,
+            Level::Warning,
+            "without a root",
+        );
+        Scene::draft().under("request.dispatch", "http-request").violates_at(id, Level::Warning, "below the root");
         Scene::aggregated().lose("kv_router.schedule").unknown(id, Why::Lost);
         let arriving = Scene::aggregated().lose("request.lifecycle").answers(&Nothing, Moment::Arriving);
         assert_eq!(arriving.of(CheckId::of(id).unwrap()), Answer::Unknown(Why::Arriving));
@@ -298,6 +319,12 @@ mod tests {
         Scene::aggregated().drop("worker.admission").drop("worker.operation").unknown(id, Why::Silent);
         Scene::migrated().unknown(id, Why::Silent);
         Scene::base().unknown(id, Why::Layout);
+        Scene::draft_disaggregated().unknown(id, Why::Layout);
         Scene::aggregated().ended("cancelled").unknown(id, Why::NotHere);
+        // The route span says the phase; where nothing does, how many legs there are is not known.
+        let phase = "dynamo.dispatch.phase";
+        Scene::disaggregated().without("request.dispatch", phase).holds(id);
+        let unsaid = Scene::disaggregated().without_words().without("request.dispatch", phase);
+        unsaid.unaddressed(1).unknown(id, Why::Unsaid);
     }
 }

@@ -53,5 +53,5 @@ pub(super) fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
 
 /// The same worker, as far as both name a rank.
 pub(super) fn same_worker(one: Worker, other: Worker) -> bool {
-    one.id == other.id && (one.rank == other.rank || one.rank.is_none() || other.rank.is_none())
+    one.agrees(other)
 }

@@ -81,7 +81,12 @@ struct Seen {
     top_end_ns: Option<u64>,
     record_start_ns: Option<u64>,
     record_end_ns: Option<u64>,
+    /// What only the evidence layout writes: a dispatch's phase, a wait that was dequeued.
     evidence: bool,
+    /// What only drafts write: a wait that was admitted, a dispatch with a route and no phase.
+    draft: bool,
+    /// What reads like the evidence layout while nothing above has come.
+    likely_evidence: bool,
     router: bool,
     /// A stage carries its state, which the base layout never records.
     staged: bool,
@@ -89,12 +94,16 @@ struct Seen {
 
 impl Seen {
     fn layout(&self) -> Layout {
-        match (self.evidence, self.router) {
-            (true, _) => Layout::Evidence,
-            (false, true) => Layout::Draft,
+        if self.evidence {
+            return Layout::Evidence;
+        }
+        match (self.draft, self.likely_evidence, self.router) {
+            (true, ..) => Layout::Draft,
+            (false, true, _) => Layout::Evidence,
+            (false, false, true) => Layout::Draft,
             // Refused before any router was asked, the stages alone tell.
-            (false, false) if self.staged => Layout::Evidence,
-            (false, false) => Layout::Base,
+            (false, false, false) if self.staged => Layout::Evidence,
+            (false, false, false) => Layout::Base,
         }
     }
 
@@ -210,14 +219,18 @@ fn read_span(facts: &mut Facts, seen: &mut Seen, span: &SpanView<'_>) {
             seen.router = true;
             // A draft says admitted; so does nobody else. Inside the request's trace it is the evidence layout.
             let outcome = span.text(Field::QueueOutcome);
-            seen.evidence |= outcome == "dequeued" || (outcome != "admitted" && matches!(span.up, Up::At(_)));
+            seen.evidence |= outcome == "dequeued";
+            seen.draft |= outcome == "admitted";
+            seen.likely_evidence |= outcome != "admitted" && matches!(span.up, Up::At(_));
         }
         Stage::Selection => {
             seen.router = true;
-            // Drafts had no policy filter.
-            seen.evidence |= span.get(Field::FilteredPolicy).is_some();
+            // Drafts had no policy filter; a later one that has it still says admitted.
+            seen.likely_evidence |= span.get(Field::FilteredPolicy).is_some();
         }
-        Stage::Dispatch => seen.evidence |= span.get(Field::DispatchPhase).is_some(),
+        Stage::Dispatch if span.get(Field::DispatchPhase).is_some() => seen.evidence = true,
+        // The base layout's has no fields of its own.
+        Stage::Dispatch => seen.draft |= span.get(Field::DispatchRoute).is_some(),
         _ => {}
     }
     if facts.trace.is_none() {

@@ -95,8 +95,11 @@ pub enum State {
 /// One leg: the way to one worker for one phase, in one attempt.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Leg {
-    /// What it serves.
+    /// What it serves; unknown where nothing says it and nothing tells it for sure.
     pub phase: Phase,
+    /// `Inferred` when only the pool of a selection tells its phase (drafts name none on their dispatches, spec
+    /// lifecycle-spans §1), `Span` when it is said outright.
+    pub phase_origin: Origin,
     /// 0, then the migration counter.
     pub attempt: u32,
     /// Its wait in the router's queue.

@@ -108,6 +108,11 @@ impl Worker {
         }
     }
 
+    /// The same worker, as far as both name a rank.
+    pub fn agrees(self, other: Self) -> bool {
+        self.id == other.id && (self.rank == other.rank || self.rank.is_none() || other.rank.is_none())
+    }
+
     /// Whether `text` names this worker: the decimal id, the hex id or its beginning (four digits or more),
     /// each with or without `:rank`.
     pub fn matches(&self, text: &str) -> bool {

@@ -261,9 +261,10 @@ impl Mode {
 }
 
 /// Where a fact comes from. What is not said by a span of its own is marked on every screen and in every report.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum Origin {
     /// A span that records exactly this.
+    #[default]
     Span,
     /// A request-trace record.
     Record,

@@ -319,6 +319,7 @@ impl Data for Fixture {
 pub fn leg(phase: Phase, attempt: u32, wait_ms: f64, reason: &str, to: Worker, margin: f64) -> Leg {
     Leg {
         phase,
+        phase_origin: Origin::Span,
         attempt,
         queue: Some(Queue {
             span: SpanId([attempt as u8 + 1; 8]),

@@ -114,7 +114,7 @@ fn absent(facts: &Facts, otherwise: Nothing) -> Piece {
 
 /// A text with the mark of where it comes from: nothing for a span of its own, `~` before what is worked out from other
 /// evidence, `ʳ` after what a record says (design §1; spec lifecycle-spans §6).
-fn from(origin: Origin, text: &str) -> String {
+pub fn from(origin: Origin, text: &str) -> String {
     match origin {
         Origin::Span => text.to_owned(),
         Origin::Record => format!("{text}ʳ"),

@@ -79,7 +79,9 @@ fn name(facts: &Facts, leg: &Leg) -> (String, Tone) {
         Phase::Unknown => "A leg of unknown phase",
     };
     let several = facts.legs.iter().any(|other| other.phase == leg.phase && other.attempt != leg.attempt);
-    let text = if several { format!("{phase} attempt {}", leg.attempt) } else { phase.to_owned() };
+    let (before, after) = mark(leg.phase_origin);
+    let phase = format!("{before}{phase}{after}");
+    let text = if several { format!("{phase} attempt {}", leg.attempt) } else { phase };
     (text, Tone::of_phase(leg.phase))
 }
 
@@ -409,6 +411,13 @@ mod tests {
         let moved = fixture.facts_mut(RequestKey(5)).legs[2].dispatch.as_mut().unwrap();
         (moved.migration_reason, moved.tokens_carried) = ("disconnected".into(), Some(61));
         insta::assert_snapshot!(told(&fixture, 5));
+    }
+
+    #[test]
+    fn a_phase_that_no_span_says_is_marked() {
+        let mut fixture = cluster();
+        fixture.facts_mut(RequestKey(5)).legs[0].phase_origin = Origin::Inferred;
+        assert!(told(&fixture, 5).contains("~Prefill: "), "{}", told(&fixture, 5));
     }
 
     #[test]

@@ -16,7 +16,8 @@ use crate::lifecycle::work;
 /// An attempt, with the indexes of its spans for what hangs below them.
 pub(super) struct Attempt {
     pub dispatch: Dispatch,
-    pub phase: Phase,
+    /// What its spans say of its phase, which may be a word that is not known; `None` when none of them says any.
+    pub phase: Option<Phase>,
     pub number: u32,
     pub span: u32,
     pub route: Option<u32>,
@@ -34,6 +35,7 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
     attempts.extend(dispatches.filter_map(|(at, span)| dispatch(at as u32, span)).take(MOST));
     let mut by_span: HashMap<u32, usize> =
         attempts.iter().enumerate().map(|(place, attempt)| (attempt.span, place)).collect();
+    let mut routes: Vec<(u32, usize)> = Vec::new();
     for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.stage == Stage::Route).take(MOST) {
         let Route { phase, number, worker, dispatch: read } = read_route(span);
         let below = match span.up {
@@ -43,26 +45,96 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
         // Before 2026-10-21 the route span stood beside its dispatch.
         let beside = || {
             attempts.iter().inspect(|_| work::step()).position(|attempt| {
-                attempt.route.is_none() && attempt.number == number && attempt.phase.fits_pool(phase)
+                attempt.route.is_none() && attempt.number == number && attempt.may_have_gone(phase, worker)
             })
         };
         match below.or_else(beside) {
             Some(found) => {
+                // Of several it may stand beside, it tells of none for sure whose it is and where that went.
+                let sure = below.is_some() || went_alone(&attempts, number, worker);
                 let attempt = &mut attempts[found];
                 if attempt.route.is_none() {
+                    let worker = worker.filter(|_| sure || attempt.phase.is_some());
+                    attempt.phase = attempt.phase.or(said(phase).filter(|_| sure));
                     attempt.route = Some(at as u32);
                     join_route(&mut attempt.dispatch, read, worker);
+                    if sure {
+                        routes.push((at as u32, found));
+                    }
                 }
             }
             None => {
                 let dispatch = Dispatch { worker, ..read };
                 by_span.insert(at as u32, attempts.len());
-                attempts.push(Attempt { dispatch, phase, number, span: at as u32, route: Some(at as u32) });
+                attempts.push(Attempt {
+                    dispatch,
+                    phase: said(phase),
+                    number,
+                    span: at as u32,
+                    route: Some(at as u32),
+                });
             }
         }
     }
+    by_span.extend(routes);
+    by_span.retain(|_, place| attempts[*place].phase.is_none());
+    said_below(spans, &by_span, &mut attempts);
     attempts.sort_by_key(|attempt| attempt.dispatch.start_ns);
     attempts
+}
+
+impl Attempt {
+    /// Whether a route span of this phase and worker may be the one beside it.
+    fn may_have_gone(&self, phase: Phase, worker: Option<Worker>) -> bool {
+        match (self.phase, self.dispatch.worker, worker) {
+            (None, Some(own), Some(worker)) => own.agrees(worker),
+            (own, ..) => own.unwrap_or_default().fits_pool(phase),
+        }
+    }
+}
+
+/// The phase, when it is a known one.
+fn said(phase: Phase) -> Option<Phase> {
+    Some(phase).filter(|phase| *phase != Phase::Unknown)
+}
+
+/// Whether one dispatch of this number, and no other, went to this worker.
+fn went_alone(attempts: &[Attempt], number: u32, worker: Option<Worker>) -> bool {
+    let Some(worker) = worker else { return false };
+    let went = |attempt: &&Attempt| {
+        work::step();
+        attempt.number == number && attempt.dispatch.worker.is_some_and(|own| own.agrees(worker))
+    };
+    attempts.iter().filter(went).count() == 1
+}
+
+/// Lets the worker's spans below attempts that name no phase say it. `silent` has the places of these by their spans.
+fn said_below(spans: &[SpanView<'_>], silent: &HashMap<u32, usize>, attempts: &mut [Attempt]) {
+    if silent.is_empty() {
+        return;
+    }
+    let of_worker = |span: &SpanView<'_>| span.stage.is_worker_side() && span.stage != Stage::Payload;
+    for (at, span) in spans.iter().enumerate().filter(|(_, span)| of_worker(span)).take(MOST) {
+        let word = if span.stage == Stage::Engine { span.text(Field::DisaggRole) } else { span.text(Field::Role) };
+        let Some(phase) = said(Phase::of(word)) else { continue };
+        if let Some(place) = owner(spans, at as u32, silent) {
+            attempts[place].phase.get_or_insert(phase);
+        }
+    }
+}
+
+/// The place of the attempt that a worker's span stands below, by the spans that lead there.
+fn owner(spans: &[SpanView<'_>], at: u32, places: &HashMap<u32, usize>) -> Option<usize> {
+    let mut top = at;
+    // Far enough for every real tree.
+    for _ in 0..=8 {
+        match (places.get(&top), spans[top as usize].up) {
+            (Some(place), _) => return Some(*place),
+            (None, Up::At(parent)) => top = parent,
+            _ => return None,
+        }
+    }
+    None
 }
 
 fn new_dispatch(span: &SpanView<'_>, origin: Origin) -> Dispatch {
@@ -86,7 +158,7 @@ fn new_dispatch(span: &SpanView<'_>, origin: Origin) -> Dispatch {
 /// The attempt that a dispatch span tells of; `None` for a worker's own (the base layout), while its parent is missing.
 fn dispatch(at: u32, span: &SpanView<'_>) -> Option<Attempt> {
     let mut read = new_dispatch(span, Origin::Span);
-    let (mut id, mut worker_rank, mut phase, mut number) = (None, None, Phase::Unknown, 0);
+    let (mut id, mut worker_rank, mut phase, mut number) = (None, None, None, 0);
     let (mut of_worker, mut said) = (false, false);
     for attr in span.body.attrs().unread() {
         match attr.field {
@@ -95,7 +167,8 @@ fn dispatch(at: u32, span: &SpanView<'_>) -> Option<Attempt> {
                 said = true;
             }
             Field::DispatchPhase => {
-                phase = Phase::of(attr.value().as_str().unwrap_or(""));
+                let word = attr.value().as_str().unwrap_or("");
+                phase = (!word.is_empty()).then(|| Phase::of(word));
                 said = true;
             }
             Field::DestinationWorker => id = attr.value().as_u64(),
@@ -182,27 +255,16 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
                 _ => {}
             }
         }
-        // Up to its attempt; while the way there is broken, by attempt number and role.
-        let mut top = at as u32;
-        let mut steps = 0;
-        let found = loop {
-            match (owners.get(&top).copied(), spans[top as usize].up) {
-                (Some(owner), _) => break Some(owner),
-                (None, Up::At(parent)) if steps < 8 => {
-                    top = parent;
-                    steps += 1;
-                }
-                _ => break None,
-            }
-        };
+        // Up to its attempt; while the way there is broken, by attempt number and role, where they fit one leg alone.
         let by_role = || {
             let role = Phase::of(span.text(Field::Role));
             let number = attempt_of(span).unwrap_or(0);
-            legs.iter().inspect(|_| work::step()).position(|Open { leg, .. }| {
-                leg.admission.is_none() && leg.dispatch.is_some() && leg.attempt == number && leg.phase.fits_pool(role)
-            })
+            let fits = |leg: &Leg| leg.dispatch.is_some() && leg.attempt == number && leg.phase.fits_pool(role);
+            let mut fitting = legs.iter().enumerate().inspect(|_| work::step()).filter(|(_, open)| fits(&open.leg));
+            let (place, open) = fitting.next()?;
+            (fitting.next().is_none() && open.leg.admission.is_none()).then_some(place)
         };
-        match found.or_else(by_role) {
+        match owner(spans, at as u32, &owners).or_else(by_role) {
             Some(owner) => {
                 legs[owner].leg.admission.get_or_insert_with(|| Box::new(read));
             }

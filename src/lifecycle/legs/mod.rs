@@ -1,9 +1,11 @@
 //! A request's legs: each wait, choice and attempt with the others that belong to it.
 //!
 //! A *pick* is what stands under one `kv_router.select_worker`: the wait and the choice. A leg is a pick with the attempt
-//! that followed it. In the evidence layout pool, phase and attempt number say which; in the base layout, where neither
-//! is recorded, time does: the last fitting pick before an attempt is its own. Selections come from spans, else from
-//! `router_selection` records, which arrive one per pick in order (spec request-trace.md).
+//! that followed it. In the evidence layout pool, phase and attempt number say which; in drafts, whose dispatches name no
+//! phase, their route and worker spans do, else the worker that was chosen; in the base layout, where nothing of this is
+//! recorded, time does: the last fitting pick before an attempt is its own. A phase is told by what is said and by who was
+//! chosen, never by time. Selections come from spans, else from `router_selection` records, which arrive one per pick in
+//! order (spec request-trace.md).
 
 mod attempts;
 mod picks;
@@ -14,7 +16,8 @@ use super::facts::Leg;
 use super::packed::Value;
 use super::record::Record;
 use super::request::SpanView;
-use super::stage::{Phase, Stage};
+use super::stage::{Origin, Phase, Stage};
+use attempts::Attempt;
 use picks::Pick;
 
 /// Spans of a kind that are looked at, at most. A request has a handful of legs; a trace with more than this is something
@@ -41,29 +44,31 @@ pub(super) fn legs(spans: &[SpanView<'_>], records: &[Record]) -> Vec<Leg> {
     }
     let mut picks = picks::picks(spans);
     let attempts = attempts::attempts(spans);
-    let disaggregated = attempts.iter().any(|attempt| attempt.phase == Phase::Prefill)
+    let disaggregated = attempts.iter().any(|attempt| attempt.phase == Some(Phase::Prefill))
         || picks.iter().any(|pick| pick.pool() == Phase::Prefill);
+    // Aggregated pools also say decode (spec lifecycle-spans §3).
+    let served = |pool: Phase| if pool == Phase::Decode && !disaggregated { Phase::Aggregated } else { pool };
     let mut legs: Vec<Open> = Vec::new();
     for attempt in attempts {
-        let fits = |pick: &Pick| {
-            pick.start_ns <= attempt.dispatch.start_ns
-                && attempt.phase.fits_pool(pick.pool())
-                && pick.attempt.is_none_or(|number| number == attempt.number)
+        let fits = |pick: &Pick| is_earlier(pick, &attempt) && attempt.phase.unwrap_or_default().fits_pool(pick.pool());
+        let chosen = chosen(&picks, &attempt);
+        let pick = chosen.or_else(|| picks.iter().rposition(fits)).map(|at| picks.remove(at));
+        let (phase, phase_origin) = match (attempt.phase, chosen.and(pick.as_ref())) {
+            (None, Some(pick)) => (served(pick.pool()), Origin::Inferred),
+            (said, _) => (said.unwrap_or_default(), Origin::Span),
         };
-        let pick = picks.iter().rposition(fits).map(|at| picks.remove(at));
         let start_ns = pick.as_ref().map_or(attempt.dispatch.start_ns, |pick| pick.start_ns);
         let (queue, selection) = pick.map_or((None, None), |pick| (pick.queue, pick.selection));
-        let (phase, number) = (attempt.phase, attempt.number);
-        let leg = Leg { phase, attempt: number, queue, selection, dispatch: Some(attempt.dispatch), admission: None };
-        legs.push(Open { start_ns, leg, span: Some(attempt.span), route: attempt.route });
+        let Attempt { number, span, route, dispatch, .. } = attempt;
+        let leg =
+            Leg { phase, phase_origin, attempt: number, queue, selection, dispatch: Some(dispatch), admission: None };
+        legs.push(Open { start_ns, leg, span: Some(span), route });
     }
     for pick in picks {
-        let phase = match pick.pool() {
-            Phase::Decode if !disaggregated => Phase::Aggregated,
-            pool => pool,
-        };
+        let phase = served(pick.pool());
         let leg = Leg {
             phase,
+            phase_origin: if phase == pick.pool() { Origin::Span } else { Origin::Inferred },
             attempt: pick.attempt.unwrap_or(0),
             queue: pick.queue,
             selection: pick.selection,
@@ -78,6 +83,19 @@ pub(super) fn legs(spans: &[SpanView<'_>], records: &[Record]) -> Vec<Leg> {
     records::selections(records, &mut legs);
     legs.shrink_to_fit();
     legs
+}
+
+fn is_earlier(pick: &Pick, attempt: &Attempt) -> bool {
+    pick.start_ns <= attempt.dispatch.start_ns && pick.attempt.is_none_or(|number| number == attempt.number)
+}
+
+/// The last pick before an attempt of no said phase that chose its worker, when all that did so tell of one known pool.
+fn chosen(picks: &[Pick], attempt: &Attempt) -> Option<usize> {
+    let worker = attempt.dispatch.worker.filter(|_| attempt.phase.is_none())?;
+    let mut those = picks.iter().enumerate().filter(|(_, pick)| is_earlier(pick, attempt) && pick.chose(worker)).rev();
+    let (last, pick) = those.next()?;
+    let pool = pick.pool();
+    (pool != Phase::Unknown && those.all(|(_, other)| other.pool() == pool)).then_some(last)
 }
 
 /// Whether a request has so many spans of a kind that its legs are not all of them.

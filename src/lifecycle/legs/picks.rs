@@ -28,6 +28,12 @@ enum PickKey {
 }
 
 impl Pick {
+    /// Whether its choice was this worker.
+    pub fn chose(&self, worker: Worker) -> bool {
+        let selected = self.selection.as_ref().and_then(|selection| selection.selected);
+        selected.is_some_and(|selected| selected.worker.agrees(worker))
+    }
+
     /// The pool it chose from.
     pub fn pool(&self) -> Phase {
         self.selection.as_ref().map_or(Phase::Unknown, |selection| selection.pool)
@@ -57,19 +63,20 @@ pub(super) fn picks(spans: &[SpanView<'_>]) -> Vec<Pick> {
         take_part(pick, span);
     }
     picks.sort_by_key(|pick| pick.start_ns);
-    // Drafts wrote router spans as traces of their own: they fill the picks that lack them, in order of time.
+    // Drafts wrote router spans as traces of their own: each fills the last pick begun before it that lacks it.
     for at in detached {
         let span = &spans[at as usize];
         let number = attempt_of(span);
-        let free = |pick: &&mut Pick| {
+        let free = |pick: &Pick| {
             let open = match span.stage {
                 Stage::Queue => pick.queue.as_ref().is_none_or(|queue| queue.origin == Origin::Inferred),
                 _ => pick.selection.is_none(),
             };
             open && (pick.attempt.is_none() || number.is_none() || pick.attempt == number)
         };
-        match picks.iter_mut().find(free) {
-            Some(pick) => take_part(pick, span),
+        let begun = |pick: &Pick| pick.start_ns <= span.start_ns && free(pick);
+        match picks.iter().rposition(begun).or_else(|| picks.iter().position(free)) {
+            Some(found) => take_part(&mut picks[found], span),
             None => {
                 let mut pick = Pick {
                     key: PickKey::Alone(at),

@@ -30,7 +30,9 @@ pub(super) fn selections(records: &[Record], legs: &mut Vec<Leg>) {
                     Phase::Prefill => pool == Phase::Prefill,
                     Phase::Decode | Phase::Aggregated => pool != Phase::Prefill,
                     Phase::Unknown => {
-                        leg.dispatch.is_some() || leg.queue.as_ref().is_some_and(|queue| queue.outcome.is_empty())
+                        let known = leg.selection.as_ref().map_or(Phase::Unknown, |selection| selection.pool);
+                        let left = leg.queue.as_ref().is_some_and(|queue| queue.outcome.is_empty());
+                        known.fits_pool(pool) && (leg.dispatch.is_some() || left)
                     }
                 };
                 phase_fits && (leg.dispatch.is_some() || leg.selection.is_some() || leg.phase == Phase::Unknown)
@@ -64,7 +66,7 @@ pub(super) fn selections(records: &[Record], legs: &mut Vec<Leg>) {
 
 /// A selection as its record tells it: the chosen one is known from elsewhere, the least cost is the first row's.
 fn of_record(time_ms: u64, record: &SelectionRecord, chosen: Option<Worker>) -> Selection {
-    let row = |worker: Worker| record.candidates.iter().find(|(candidate, _)| same_worker(*candidate, worker));
+    let row = |worker: Worker| record.candidates.iter().find(|(candidate, _)| candidate.agrees(worker));
     let selected = chosen.map(|worker| match row(worker) {
         Some((candidate, cost)) => Choice { worker: *candidate, cost: Some(*cost) },
         None => Choice { worker, cost: None },
@@ -92,8 +94,4 @@ fn of_record(time_ms: u64, record: &SelectionRecord, chosen: Option<Worker>) -> 
         policy: CompactString::default(),
         origin: Origin::Record,
     }
-}
-
-fn same_worker(one: Worker, other: Worker) -> bool {
-    one.id == other.id && (one.rank == other.rank || one.rank.is_none() || other.rank.is_none())
 }

@@ -132,6 +132,7 @@ pub fn request() -> Facts {
     let seven = Worker { id: 9_182_000_000_000_000_000, rank: Some(0) };
     let leg = |phase, attempt, id: u64, result: &str, wait_ns, margin, reason: &str| Leg {
         phase,
+        phase_origin: Origin::Span,
         attempt,
         queue: Some(Queue {
             span: SpanId([2; 8]),

@@ -130,6 +130,7 @@ fn leg() -> impl Strategy<Value = Leg> {
     (phase(), 0u32..3, of(queue()), of(selection()), of(dispatch()), of(admission())).prop_map(
         |(phase, attempt, queue, selection, dispatch, admission)| Leg {
             phase,
+            phase_origin: Origin::Span,
             attempt,
             queue,
             selection: selection.map(Box::new),

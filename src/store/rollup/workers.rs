@@ -97,7 +97,14 @@ impl Workers {
 /// When a leg last showed that its worker was there: it finished the answer, else it took the leg.
 fn heard_ns(facts: &Facts, leg: &Leg) -> Option<u64> {
     let dispatch = leg.dispatch.as_ref()?;
-    let answered = leg.phase != Phase::Prefill && facts.outcome == Some(Outcome::Success) && !dispatch.lost_worker();
+    // Of several legs of one attempt, one that is not known may well have been the prefill.
+    let of_attempt = || facts.legs.iter().filter(|other| other.dispatch.is_some() && other.attempt == leg.attempt);
+    let answers = match leg.phase {
+        Phase::Prefill => false,
+        Phase::Unknown => of_attempt().nth(1).is_none(),
+        Phase::Decode | Phase::Aggregated => true,
+    };
+    let answered = answers && facts.outcome == Some(Outcome::Success) && !dispatch.lost_worker();
     let is_last = facts.last_leg(leg.phase).is_some_and(|last| last.attempt == leg.attempt);
     if let (true, true, Some(end_ns)) = (answered, is_last, facts.end_ns) {
         return Some(end_ns);

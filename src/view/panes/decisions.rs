@@ -8,7 +8,7 @@ use crate::lifecycle::record::RecordBody;
 use crate::lifecycle::request::RequestView;
 use crate::lifecycle::stage::{Origin, Phase};
 use crate::view::data::{Data, Seen};
-use crate::view::list::margin_piece;
+use crate::view::list::{from, margin_piece};
 use crate::view::{Tone, format, request_name};
 
 /// One choice.
@@ -16,6 +16,8 @@ pub(super) struct Decision {
     time_ns: u64,
     request: String,
     ended: bool,
+    /// What it was made for, as it stands on screen.
+    leg: String,
     phase: Phase,
     selection: Selection,
     candidates: Vec<Candidate>,
@@ -77,6 +79,7 @@ pub(super) fn latest(data: &dyn Data, most: usize) -> Vec<Decision> {
                 time_ns: selection.time_ns,
                 request: request_name(facts),
                 ended: facts.state != State::InFlight,
+                leg: from(leg.phase_origin, leg.phase.word()),
                 phase: leg.phase,
                 selection: (**selection).clone(),
                 candidates,
@@ -180,7 +183,7 @@ pub(super) fn table(latest: &[Decision], seen: &Seen<'_>, chosen: Option<&Decisi
                 Cell::new(if is_chosen { "▸" } else { " " }, Tone::Accent),
                 Cell::label(format::age(seen.until_ns.saturating_sub(decision.time_ns))),
                 Cell::new(format::short_id(&decision.request), Tone::Plain).finding(&*decision.term),
-                Cell::new(decision.phase.word(), Tone::of_phase(decision.phase)),
+                Cell::new(&*decision.leg, Tone::of_phase(decision.phase)),
                 Cell { mark: Mark::Dots(dots), ..Cell::new("", Tone::Plain) },
                 who,
                 Cell::new(text, tone),
@@ -254,7 +257,7 @@ pub(super) fn candidates(decision: &Decision) -> Option<Block> {
     let mut titles = vec!["candidate", "", "cost"];
     titles.resize(3 + inputs.len().min(INPUTS), "");
     let of = format::short_id(&decision.request);
-    Some(Block::table(3, &titles, rows).titled(format!("candidates of {of} · {}", decision.phase.word())))
+    Some(Block::table(3, &titles, rows).titled(format!("candidates of {of} · {}", decision.leg)))
 }
 
 /// Inputs shown beside a candidate's cost.

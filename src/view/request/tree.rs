@@ -7,11 +7,11 @@ use std::collections::HashSet;
 
 use super::axis::{Axis, Oddity, Placed};
 use crate::lifecycle::catalogue::Field;
-use crate::lifecycle::facts::State;
+use crate::lifecycle::facts::{Leg, State};
 use crate::lifecycle::ids::{SpanId, TraceId, Worker};
 use crate::lifecycle::request::{Node, RequestView, SpanView, TreeRow, Up};
-use crate::lifecycle::stage::{Phase, Stage};
-use crate::view::list::margin_piece;
+use crate::lifecycle::stage::{Origin, Phase, Stage};
+use crate::view::list::{from, margin_piece};
 use crate::view::{Line, Piece, Tone, format};
 
 /// What a row stands for, whatever place it has.
@@ -129,11 +129,11 @@ pub fn line(row: TreeRow, request: &RequestView<'_>, folded: &HashSet<NodeId>, a
         Node::Span(index) => {
             let span = &request.spans[index as usize];
             let placed = axis.place(span, request);
-            let phase = phase(span, request);
+            let (phase, origin) = phase(span, request);
             TreeLine {
                 name: Piece::plain(span.name),
                 place: place(span),
-                leg: leg(span, phase),
+                leg: leg(span, phase, origin),
                 tone: tone(span.stage, phase),
                 note: note(span, request, &placed),
                 bar: Some(placed),
@@ -143,13 +143,13 @@ pub fn line(row: TreeRow, request: &RequestView<'_>, folded: &HashSet<NodeId>, a
     }
 }
 
-/// The phase that a span says, or that the nearest span above it says.
-fn phase(span: &SpanView<'_>, request: &RequestView<'_>) -> Phase {
+/// The phase that a span says, or that the nearest span above it says, and where that is from.
+fn phase(span: &SpanView<'_>, request: &RequestView<'_>) -> (Phase, Origin) {
     let mut at = span;
     // Far enough for every real tree; a hostile chain of thousands costs no more.
     for _ in 0..16 {
         let own = own_phase(at, request);
-        if own != Phase::Unknown {
+        if own.0 != Phase::Unknown {
             return own;
         }
         match at.up {
@@ -157,26 +157,37 @@ fn phase(span: &SpanView<'_>, request: &RequestView<'_>) -> Phase {
             _ => break,
         }
     }
-    Phase::Unknown
+    (Phase::Unknown, Origin::Span)
 }
 
-fn own_phase(span: &SpanView<'_>, request: &RequestView<'_>) -> Phase {
-    match span.stage {
+fn own_phase(span: &SpanView<'_>, request: &RequestView<'_>) -> (Phase, Origin) {
+    let of_leg = |is_its: &dyn Fn(&Leg) -> bool| {
+        let leg = request.facts.legs.iter().find(|leg| is_its(leg));
+        leg.map(|leg| (leg.phase, leg.phase_origin))
+    };
+    let unsaid = (Phase::Unknown, Origin::Span);
+    let said = match span.stage {
+        Stage::Dispatch if span.text(Field::DispatchPhase).is_empty() => {
+            let is_its = |leg: &Leg| leg.dispatch.as_ref().is_some_and(|dispatch| dispatch.span == span.id);
+            return of_leg(&is_its).unwrap_or(unsaid);
+        }
         Stage::Dispatch => Phase::of(span.text(Field::DispatchPhase)),
         Stage::Route => Phase::of(span.text(Field::RoutePhase)),
         Stage::Operation | Stage::WorkerStreaming => Phase::of(span.name.rsplit('.').next().unwrap_or_default()),
         Stage::Engine => Phase::of(span.text(Field::DisaggRole)),
         Stage::Queue | Stage::Schedule => {
-            let of_leg = request.facts.legs.iter().find(|leg| leg.queue.as_ref().is_some_and(|q| q.span == span.id));
-            of_leg.map_or(Phase::Unknown, |leg| leg.phase)
+            return of_leg(&|leg| leg.queue.as_ref().is_some_and(|queue| queue.span == span.id)).unwrap_or(unsaid);
         }
         Stage::Selection => {
-            let of_leg =
-                request.facts.legs.iter().find(|leg| leg.selection.as_ref().is_some_and(|s| s.span == Some(span.id)));
-            of_leg.map_or_else(|| Phase::of(span.text(Field::Pool)), |leg| leg.phase)
+            let is_its = |leg: &Leg| leg.selection.as_ref().is_some_and(|choice| choice.span == Some(span.id));
+            match of_leg(&is_its).filter(|(phase, _)| *phase != Phase::Unknown) {
+                Some(known) => return known,
+                None => Phase::of(span.text(Field::Pool)),
+            }
         }
         _ => Phase::Unknown,
-    }
+    };
+    (said, Origin::Span)
 }
 
 fn tone(stage: Stage, phase: Phase) -> Tone {
@@ -207,7 +218,7 @@ fn place(span: &SpanView<'_>) -> Piece {
     Piece::dim(if instance.is_empty() { service } else { instance })
 }
 
-fn leg(span: &SpanView<'_>, phase: Phase) -> Piece {
+fn leg(span: &SpanView<'_>, phase: Phase, origin: Origin) -> Piece {
     if phase == Phase::Unknown {
         return Piece::default();
     }
@@ -216,7 +227,7 @@ fn leg(span: &SpanView<'_>, phase: Phase) -> Piece {
         _ => None,
     };
     let attempt = attempt.map_or(String::new(), |attempt| format!(" a{attempt}"));
-    Piece::new(format!("{}{attempt}", phase.word()), Tone::of_phase(phase))
+    Piece::new(format!("{}{attempt}", from(origin, phase.word())), Tone::of_phase(phase))
 }
 
 fn note(span: &SpanView<'_>, request: &RequestView<'_>, placed: &Placed) -> Line {
