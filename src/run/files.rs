@@ -207,28 +207,42 @@ pub(super) fn settle(shared: &Shared, now_ns: u64, has_losses: bool) {
 /// Reads what is written to a file, until the screen is gone.
 fn keep_reading(path: &Path, sink: &mut Beside<'_>) {
     let mut followed = Followed::new(path);
-    let mut told = false;
+    let mut absence = None;
     loop {
+        let mut is_news = false;
         match followed.news() {
-            Ok(Some(part)) => {
-                if file::read(&[part], Limits::default(), sink).stopped {
-                    return;
+            Ok(news) => {
+                if let Some(notice) = absence.take() {
+                    sink.shared.report(|vitals| vitals.notices.retain(|told| *told != notice));
                 }
-                sink.shared.report(|vitals| vitals.loading = None);
+                if let Some(news) = news {
+                    let summary = file::read(&[news], Limits::default(), sink);
+                    if summary.stopped {
+                        return;
+                    }
+                    sink.shared.report(|vitals| vitals.loading = None);
+                    // A device may be at its end whenever it is read.
+                    is_news = summary.pieces > 0;
+                }
             }
-            Ok(None) => std::thread::sleep(LOOK_AGAIN),
             Err(error) => {
-                if !std::mem::replace(&mut told, true) {
-                    let name = Input::from(path);
-                    let notice = match error.kind() {
-                        ErrorKind::NotFound => format!("{name}: is not there yet, and is read when it is"),
-                        _ => format!("{name}: cannot be read, and is tried again: {error}"),
-                    };
+                if absence.is_none() {
+                    let notice = absence.insert(absent(path, &error)).clone();
                     sink.shared.report(|vitals| vitals.notices.push(notice));
                 }
-                std::thread::sleep(LOOK_AGAIN);
             }
         }
+        if !is_news {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+fn absent(path: &Path, error: &io::Error) -> String {
+    let name = Input::from(path);
+    match error.kind() {
+        ErrorKind::NotFound => format!("{name}: is not there yet, and is read when it is"),
+        _ => format!("{name}: cannot be read, and is tried again: {error}"),
     }
 }
 
