@@ -326,7 +326,13 @@ impl Sink for Beside<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use parking_lot::FairMutex;
+
     use super::*;
+    use crate::source::intake::{Bounds, channel};
 
     #[test]
     fn the_first_thing_wrong_is_said_before_how_much_is() {
@@ -343,6 +349,34 @@ mod tests {
         let mut vitals = Vitals::default();
         Problems::default().sum_up(&Summary::default(), &mut vitals);
         assert!(vitals.notices.is_empty());
+    }
+
+    #[test]
+    fn that_a_followed_file_is_not_there_is_said_until_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("later.jsonl");
+        let store = Store::new(crate::store::Limits::default());
+        let shared = Shared::new(Arc::new(FairMutex::new(store)), Vitals::default());
+        let (intake, mut outlet) = channel(Bounds::default());
+        let notices = || {
+            let mut notices = Vec::new();
+            shared.report(|vitals| notices.clone_from(&vitals.notices));
+            notices
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| into_intake(vec![path.clone()], None, &intake, &shared));
+            let until = Instant::now() + Duration::from_secs(30);
+            while notices().is_empty() && Instant::now() < until {
+                std::thread::yield_now();
+            }
+            assert!(matches!(&notices()[..], [notice] if notice.contains("later.jsonl: is not there yet")));
+            let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/dev-sim.request_trace.jsonl.gz");
+            fs::write(&path, file::text(&sample).unwrap()).unwrap();
+            let delivery = outlet.recv().unwrap();
+            assert_eq!(notices(), [""; 0]);
+            // The program ends.
+            delivery.answer(Err(Refusal::Closed));
+        });
     }
 
     #[test]
