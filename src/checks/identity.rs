@@ -57,6 +57,8 @@ pub(super) const OPERATION: Check = Check {
 
 fn operation(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some(root) = case.root() else { return asked.unknown(Why::NoRoot) };
+    asked
+        .expect(root, root.says(Field::OperationId), || "has no operation id, expected one of every span's".to_owned());
     if !asked.compares(root, &[Field::RequestId, Field::OperationId]) {
         return;
     }
