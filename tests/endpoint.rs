@@ -377,6 +377,8 @@ fn b15_b16_b17_types_methods_and_paths() {
     let answer = house.post("/v1/traces", &[("Content-Type", "application/json"), ("Content-Encoding", "br")], b"x");
     assert!(answer.status == 415 && answer.text().contains("br") && answer.text().contains("gzip"), "{answer:?}");
     assert_eq!(house.notices.count(Notice::UnknownPath), 4);
+    // Two bodies of no type, one of no coding: what is sent elsewhere holds no spans for here.
+    assert_eq!(house.notices.lost(), 3);
     assert!(house.notices.list().iter().any(|noted| noted.latest.contains("/v1/traces//")));
     assert_eq!(house.taken().spans.len(), 3);
 }
@@ -391,6 +393,8 @@ fn b21_origins_only_when_allowed() {
     let post = [("Origin", "http://localhost:3000"), ("Content-Type", "application/json")];
     let closed = House::open();
     assert_eq!(closed.send("OPTIONS", "/v1/traces", &preflight, b"").status, 405);
+    assert_eq!(closed.post("/v1/traces", &post, b"{").status, 403);
+    assert_eq!(closed.notices.lost(), 0, "a page that may not send loses nothing of ours");
     assert!(!closed.post("/v1/traces", &post, b"{}").head.contains("access-control"));
 
     let house = House::with(Settings { origins: vec!["http://localhost:3000".into()], ..settings() });
@@ -441,6 +445,11 @@ fn malformed_and_oversized_bodies_are_named() {
     let answer = house.post("/v1/traces", &headers, &gzip(&vec![b' '; 50_000_000]));
     assert!(answer.status == 413 && answer.text().contains("100000"), "{answer:?}");
     assert_eq!((house.notices.count(Notice::Malformed), house.notices.count(Notice::TooLarge)), (3, 2));
+    assert_eq!(house.notices.lost(), 5);
+    // Metrics hold no span.
+    let json = [("Content-Type", "application/json")];
+    assert_eq!(house.post("/v1/metrics", &json, b"{").status, 400);
+    assert_eq!(house.notices.lost(), 5);
     assert_eq!(house.json(wrap(&[SPAN])).status, 200);
 }
 
@@ -476,6 +485,8 @@ fn grpc_refusals_have_their_codes() {
     let partial = ExportTraceServiceResponse::decode(&answer.body[..]).unwrap().partial_success.unwrap();
     assert_eq!(partial.rejected_spans, 1);
     assert_eq!(house.notices.count(Notice::UnknownPath), 2);
+    // The large one, the bomb and the malformed one; not what was asked of no method of ours.
+    assert_eq!(house.notices.lost(), 3);
     assert!(!format!("{:?}", house.notices.list()).contains("Bearer"));
 }
 

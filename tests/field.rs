@@ -477,6 +477,16 @@ fn a_filter_of_check_is_asked() {
     assert_eq!(counted(&[]), (24, None));
     assert_eq!(counted(&["--filter", "outcome:success", "--expect", ">=6"]), (6, Some(6)));
     assert_eq!(counted(&["--filter", "outcome:failed", "--expect", "outcome:success<=0"]), (0, Some(0)));
+    // What the checks say is known to every command that filters by it.
+    for filter in ["check:holds", "check:unknown", "not check:violated"] {
+        let (meant, _) = counted(&["--filter", filter]);
+        assert!(meant > 0, "{filter}");
+        let output = common::binary().args(["report", "--json", "--filter", filter]).arg(&file).output().unwrap();
+        let report: Json = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["requests"]["total"].as_u64(), Some(meant), "{filter}");
+        let output = common::binary().args(["export", "--filter", filter]).arg(&file).output().unwrap();
+        assert!(!output.stdout.is_empty(), "{filter}");
+    }
 }
 
 /// B15, B16, B17

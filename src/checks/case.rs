@@ -318,6 +318,10 @@ impl<'c> Span<'c> {
                 Some(Unit::UnixNanos) => self.number(field).is_some(),
                 Some(Unit::Cost | Unit::Millis) => self.float(field).is_some(),
                 Some(Unit::Flag) => self.flag(field).is_some(),
+                // Texts are written as texts, ids as numbers too.
+                Some(Unit::Text) if matches!(field, Field::Mode | Field::DispatchRoute | Field::OperationId) => {
+                    !self.text(field).is_empty()
+                }
                 Some(Unit::Text | Unit::Json) | None => self.has(field),
             },
         }

@@ -57,6 +57,9 @@ pub(super) const OPERATION: Check = Check {
 
 fn operation(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some(root) = case.root() else { return asked.unknown(Why::NoRoot) };
+    if !root.says(Field::OperationId) {
+        asked.expect(root, false, || "has no operation id, expected one that its spans share".to_owned());
+    }
     if !asked.compares(root, &[Field::RequestId, Field::OperationId]) {
         return;
     }

@@ -110,7 +110,7 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     }
     // Without a route it counts as KV where a router was asked.
     let asked_router = !attempts.is_empty() || case.spans(Stage::Queue).next().is_some();
-    let routed = |span: &Span<'_>| is_kv(*span) || (asked_router && !span.has(Field::DispatchRoute));
+    let routed = |span: &Span<'_>| is_kv(*span) || (asked_router && !span.says(Field::DispatchRoute));
     for span in case.dispatches().filter(routed) {
         attempts.entry(span.attempt()).or_default().count(leg_of(case.phase(span)), DISPATCHES);
     }
@@ -120,6 +120,10 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     };
     for span in case.spans(Stage::Queue).filter(exits) {
         attempts.entry(span.attempt()).or_default().count(leg_of_wait(case, span), EXITS);
+    }
+    if case.missed.lately() {
+        // Whether a choice was made may be among what its sender dropped.
+        return asked.unsaid();
     }
     let cancelled = case.outcome() == Some(Outcome::Cancelled);
     let level = if cancelled { Level::Warning } else { Level::Error };

@@ -118,6 +118,11 @@ impl Run {
         self.records_lost = true;
     }
 
+    /// Whether so many requests may have been lost whole.
+    pub fn may_lack(&self, requests: u64) -> bool {
+        self.spans_lost || requests <= self.torn.len() as u64
+    }
+
     /// Takes in a load generator's list, to be compared request by request.
     pub fn set_load(&mut self, records: impl IntoIterator<Item = LoadRecord>) {
         self.load = records.into_iter().map(|record| (record.x_request_id.clone(), record)).collect();

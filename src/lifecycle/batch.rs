@@ -31,8 +31,6 @@ pub struct Batch<'a> {
     pub signs: Vec<Sign>,
     /// What was not taken, and what was counted only.
     pub tally: Tally,
-    /// The traces of spans that were refused, as far as these name one: each once for a span, at most [`MOST_TORN`].
-    pub torn: Vec<TraceId>,
 }
 
 /// The most spans refused of one delivery whose traces are noted.
@@ -173,6 +171,8 @@ pub enum SignKind {
 pub struct Tally {
     /// Spans refused for themselves (ids), with the first reason.
     pub refused_spans: u64,
+    /// The traces of these, as far as they name one: each once for a span, at most [`MOST_TORN`].
+    pub torn: Vec<TraceId>,
     /// The first reason something was left out: what was expected and what came.
     pub refusal: Option<String>,
     /// Log records that are neither records nor signs.
@@ -192,10 +192,18 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts a refused span, of this trace when it names one.
+    pub fn refuse_span(&mut self, trace: Option<TraceId>) {
+        self.refused_spans += 1;
+        self.torn.extend(trace.filter(|_| self.torn.len() < MOST_TORN));
+    }
+
     /// Adds what another one counted; the first reason stays.
     pub fn add(&mut self, more: Self) {
         let Self { refused_spans, refusal, other_logs, metric_points, .. } = more;
-        let Self { bad_records, passed_over, misplaced, bad_texts, snake_case, .. } = more;
+        let Self { bad_records, passed_over, misplaced, bad_texts, snake_case, torn, .. } = more;
+        let room = MOST_TORN.saturating_sub(self.torn.len());
+        self.torn.extend(torn.into_iter().take(room));
         self.refusal = self.refusal.take().or(refusal);
         for (mine, others) in [
             (&mut self.refused_spans, refused_spans),

@@ -139,6 +139,10 @@ impl Target {
         }
     }
 
+    pub fn asks_checks(&self) -> bool {
+        matches!(self, Self::Field(row) if matches!(row.get, Get::Checks))
+    }
+
     pub fn lazy(&self) -> bool {
         match self {
             Self::Field(row) => matches!(row.get, Get::Trace | Get::Checks | Get::Spans(_)),

@@ -134,6 +134,11 @@ impl Query {
         self.root.as_ref().is_some_and(|root| root.lazy)
     }
 
+    /// Whether answering may need what the checks say.
+    pub fn asks_checks(&self) -> bool {
+        self.root.as_ref().is_some_and(Node::asks_checks)
+    }
+
     /// What asking a request costs.
     pub fn cost(&self) -> Cost {
         self.cost
@@ -154,6 +159,15 @@ impl Node {
             Expr::Text(_) | Expr::Term(_) => {}
             Expr::Not(inner) | Expr::Leg(inner) => inner.add_words(words),
             Expr::And(nodes) | Expr::Or(nodes) => nodes.iter().for_each(|node| node.add_words(words)),
+        }
+    }
+
+    fn asks_checks(&self) -> bool {
+        match &self.expr {
+            Expr::Term(term) => term.target.asks_checks(),
+            Expr::Text(_) => false,
+            Expr::Not(inner) | Expr::Leg(inner) => inner.asks_checks(),
+            Expr::And(nodes) | Expr::Or(nodes) => nodes.iter().any(Self::asks_checks),
         }
     }
 

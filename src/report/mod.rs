@@ -34,9 +34,9 @@ pub struct InputSection {
     pub files: u64,
     /// Lines, messages or answers of a trace store that could not be read.
     pub bad_lines: u64,
-    /// How many of these may have held spans or records.
+    /// How many of these, and of the exports that were turned away, held what may be missed now.
     #[serde(skip)]
-    pub torn_lines: u64,
+    pub losses: u64,
     /// The first of them, with file, line and reason.
     pub problems: Vec<String>,
     /// Requests of senders that were turned away for good, each with all it held.
@@ -62,7 +62,7 @@ pub struct InputSection {
 impl InputSection {
     /// Whether spans or records came that could not be read, of requests that nobody can name.
     pub fn has_losses(&self, store: &Store) -> bool {
-        self.torn_lines > 0 || self.requests_refused > 0 || store.unplaced() > 0
+        self.losses > 0 || store.unplaced() > 0
     }
 
     /// What came and is not held though nothing was let go, by its kind: a sentence each.

@@ -103,13 +103,13 @@ impl Display for Report {
                 quantiles(&streaming.events_at_leaving, u64::to_string)
             )?;
         }
-        for (label, values) in [
-            ("ttft", &self.latency.http_ttft_ns),
-            ("ttft ®", &self.latency.record_ttft_ns),
-            ("total", &self.latency.root_duration_ns),
+        for (label, values, of) in [
+            ("ttft", &self.streaming.ttft_ns, ""),
+            ("ttft ®", &self.latency.record_ttft_ns, " with a root"),
+            ("total", &self.latency.root_duration_ns, " with a root"),
         ] {
             if values.n > 0 {
-                writeln!(f, "{label:<13}{} of {}", quantiles(values, millis), values.n)?;
+                writeln!(f, "{label:<13}{} of {}{of}", quantiles(values, millis), values.n)?;
             }
         }
         for row in &self.workers {

@@ -49,7 +49,7 @@ pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<ReadIn,
     let summary = file::read(&inputs(paths), Limits::default(), &mut sink);
     let Straight { mut input, kept, arrived_ns, .. } = sink;
     input.files = paths.len() as u64 - summary.unreadable;
-    (input.bad_lines, input.torn_lines) = (summary.bad + summary.idle, summary.bad);
+    (input.bad_lines, input.losses) = (summary.bad + summary.idle, summary.bad);
     if !paths.is_empty() && input.files == 0 {
         return Err(input.problems.join("; "));
     }

@@ -92,10 +92,7 @@ pub(super) fn check(args: cli::Check) -> Result<Ended, String> {
         if let Some(list) = &rules.load {
             store.expect_load(list);
         }
-        if input.has_losses(&store) {
-            store.note_losses();
-        }
-        store.check_what_came(coming);
+        ask(&mut store, &input, coming);
         let report = CheckReport::of(&store, &input, &rules);
         let output = match format {
             cli::CheckFormat::Text => report.to_string(),
@@ -165,6 +162,14 @@ struct Gathered {
     coming: Coming,
 }
 
+/// Asks the checks of what came.
+fn ask(store: &mut Store, input: &InputSection, coming: Coming) {
+    if input.has_losses(store) {
+        store.note_losses();
+    }
+    store.check_what_came(coming);
+}
+
 /// Fills a store from what the command names, and hands it over.
 fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, String>) -> Result<Ended, String> {
     let filter = settings::filter(args.filter.as_deref())?;
@@ -202,6 +207,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
             let _within = runtime.enter();
             Signals::heard()
         };
+        let since_ns = now_ns();
         // On standard error and at once: whoever starts the sender waits for it.
         say(&format!("listening: grpc {}; http {}", addresses(bound.grpc()), addresses(bound.http())));
         cautions.iter().for_each(|caution| say(&format!("caution: {caution}")));
@@ -218,7 +224,8 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         finished = Some(onward.finish(&mut input));
         store = Arc::into_inner(shared).ok_or("the store is still in use")?.into_inner();
         end_ns = now_ns();
-        coming = Coming::Arrivals(end_ns);
+        coming = Coming::Arrivals { since_ns, until_ns: end_ns };
+        input.losses += notices.lost();
         for noted in notices.list() {
             if noted.notice.is_refusal() {
                 input.requests_refused += noted.count;
@@ -229,6 +236,9 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         }
     }
     store.finish(end_ns);
+    if filter.as_ref().is_some_and(Query::asks_checks) {
+        ask(&mut store, &input, coming);
+    }
     let mut ended = print(Gathered { store, input, filter, notes, coming })?;
     if unreadable > 0 {
         let of = args.files.len();

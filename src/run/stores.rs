@@ -61,7 +61,7 @@ impl Sink for Straight<'_> {
 
     fn left_out(&mut self, words: String) {
         self.input.bad_lines += 1;
-        self.input.torn_lines += 1;
+        self.input.losses += 1;
         self.problem(words);
     }
 

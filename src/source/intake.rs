@@ -182,6 +182,7 @@ pub struct Outlet {
 
 /// What [`Outlet::recv_timeout`] came back with.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one at a time")]
 pub enum Received {
     /// A payload.
     Delivery(Delivery),

@@ -28,6 +28,8 @@ pub enum Notice {
     TooLarge,
     /// HTTP 400 or gRPC `INVALID_ARGUMENT`: not what its type says.
     Malformed,
+    /// HTTP 400 or gRPC `ABORTED`: the body ended before it was whole, as when its sender goes; that has it still.
+    CutOff,
     /// HTTP 408: the body did not come in time.
     TooSlow,
     /// HTTP 503 or gRPC `UNAVAILABLE`: the store could not keep up; the sender was asked to try again.
@@ -51,12 +53,13 @@ pub enum Notice {
 
 impl Notice {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::UnknownPath,
         Self::WrongMethod,
         Self::UnknownType,
         Self::TooLarge,
         Self::Malformed,
+        Self::CutOff,
         Self::TooSlow,
         Self::Busy,
         Self::SnakeCase,
@@ -76,6 +79,7 @@ impl Notice {
             | Self::UnknownType
             | Self::TooLarge
             | Self::Malformed
+            | Self::CutOff
             | Self::TooSlow
             | Self::Unauthorized
             | Self::Origin => true,
@@ -89,6 +93,11 @@ impl Notice {
         }
     }
 
+    /// Whether an export was there that its sender will not send again, so that what it held is lost.
+    pub fn loses(self) -> bool {
+        matches!(self, Self::UnknownType | Self::TooLarge | Self::Malformed)
+    }
+
     /// A short label.
     pub fn label(self) -> &'static str {
         match self {
@@ -97,6 +106,7 @@ impl Notice {
             Self::UnknownType => "unknown type or coding",
             Self::TooLarge => "too large",
             Self::Malformed => "malformed",
+            Self::CutOff => "cut off",
             Self::TooSlow => "too slow",
             Self::Busy => "busy",
             Self::SnakeCase => "snake_case keys",
@@ -131,6 +141,7 @@ type Bell = Box<dyn Fn(&Notices) + Send + Sync>;
 #[derive(Default)]
 struct Inner {
     counts: [AtomicU64; Notice::ALL.len()],
+    lost: AtomicU64,
     latest: Mutex<Latest>,
     bell: OnceLock<Bell>,
 }
@@ -161,6 +172,16 @@ impl Notices {
         if let Some(bell) = self.0.bell.get() {
             bell(self);
         }
+    }
+
+    /// Counts an export of spans or logs that came from a sender who may send, to where it belongs, and could not be read.
+    pub fn lose(&self) {
+        self.0.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many of these there were.
+    pub fn lost(&self) -> u64 {
+        self.0.lost.load(Ordering::Relaxed)
     }
 
     /// Has this called after each notice from now on; the first one asked for stays.

@@ -86,9 +86,14 @@ pub struct Violation {
 pub enum Coming {
     /// Nothing: what is in files is all there is.
     Nothing,
-    /// What belongs to requests of which something arrived within the grace before this time, nanoseconds since the epoch:
-    /// senders were listened to until then.
-    Arrivals(u64),
+    /// What belongs to requests of which something arrived within the grace before the end: senders were listened to.
+    /// Nanoseconds since the epoch.
+    Arrivals {
+        /// From when on; what is older is from files.
+        since_ns: u64,
+        /// Until when.
+        until_ns: u64,
+    },
     /// What belongs to requests that went on within the grace before this time: a store of traces was asked then.
     Writing(u64),
 }
@@ -98,10 +103,22 @@ impl Coming {
     fn is_settled(self, request: &Request) -> bool {
         let (last_ns, now_ns) = match self {
             Self::Nothing => return true,
-            Self::Arrivals(now_ns) => (request.news_ns, now_ns),
+            Self::Arrivals { since_ns, .. } if request.news_ns < since_ns => return true,
+            Self::Arrivals { until_ns, .. } => (request.news_ns, until_ns),
             Self::Writing(now_ns) => (request.heard.last_ns, now_ns),
         };
         last_ns.saturating_add(GRACE_NS) <= now_ns
+    }
+
+    /// Whether requests that nobody has heard of may have been on their way: something arrived a short while ago.
+    fn is_open(self, arrived_ns: u64) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Writing(_) => true,
+            Self::Arrivals { since_ns, until_ns } => {
+                arrived_ns >= since_ns && arrived_ns.saturating_add(GRACE_NS) > until_ns
+            }
+        }
     }
 }
 
@@ -135,7 +152,9 @@ pub struct Checked {
     alike: Alike,
     said: Said,
     gone: VecDeque<Violation>,
-    unsettled: u64,
+    unsettled: Vec<RequestKey>,
+    /// Whether what requests lack that nobody has heard of may have been on its way.
+    is_open: bool,
     unplaced: u64,
     soon: VecDeque<RequestKey>,
     later: VecDeque<(u64, RequestKey)>,
@@ -149,7 +168,8 @@ impl Checked {
             alike: Alike::default(),
             said: Said { counts: [CheckCounts::default(); COUNT], latest: vec![None; COUNT] },
             gone: VecDeque::new(),
-            unsettled: 0,
+            unsettled: Vec::new(),
+            is_open: false,
             unplaced: 0,
             soon: VecDeque::new(),
             later: VecDeque::new(),
@@ -174,8 +194,14 @@ impl Checked {
 
     /// Requests that were over and of which something may still have been on its way when everything was asked, so that
     /// checks could not tell.
-    pub fn unsettled(&self) -> u64 {
-        self.unsettled
+    pub fn unsettled(&self) -> &[RequestKey] {
+        &self.unsettled
+    }
+
+    /// Whether so many requests that a load generator saw may be missing because what came of them was lost, or had not
+    /// come yet.
+    pub fn may_lack(&self, requests: u64) -> bool {
+        requests > 0 && (self.is_open || self.run.may_lack(requests))
     }
 
     /// Violations of requests that are gone, the latest of them.
@@ -214,8 +240,8 @@ impl Store {
     /// Notes what a delivery brought and what is not kept of it: what is missing of these traces, and which records, is
     /// not known any more.
     pub(super) fn note_refused(&mut self, batch: &Batch<'_>) {
-        batch.torn.iter().for_each(|trace| self.checked.run.note_torn(*trace));
-        self.checked.unplaced += batch.tally.refused_spans.saturating_sub(batch.torn.len() as u64);
+        batch.tally.torn.iter().for_each(|trace| self.checked.run.note_torn(*trace));
+        self.checked.unplaced += batch.tally.refused_spans.saturating_sub(batch.tally.torn.len() as u64);
         if batch.tally.bad_records > 0 {
             self.checked.run.note_lost_records();
         }
@@ -324,7 +350,8 @@ impl Store {
                 request.asked.learned = learned;
             }
         }
-        self.checked.unsettled = 0;
+        self.checked.unsettled.clear();
+        self.checked.is_open = coming.is_open(self.arrived_ns);
         for key in keys {
             if self.requests.get(&key).is_some_and(|request| coming.is_settled(request)) {
                 self.ask(key, Moment::Settled);
@@ -334,7 +361,9 @@ impl Store {
             let asked = self.requests.get(&key).filter(|request| checks::is_over(&request.facts));
             let mut answers =
                 asked.and_then(|request| request.asked.answers.as_ref()).into_iter().flat_map(Answers::iter);
-            self.checked.unsettled += u64::from(answers.any(|(_, answer)| answer == Answer::Unknown(Why::Arriving)));
+            if answers.any(|(_, answer)| answer == Answer::Unknown(Why::Arriving)) {
+                self.checked.unsettled.push(key);
+            }
         }
     }
 

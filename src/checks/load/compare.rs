@@ -36,6 +36,8 @@ pub struct Disagreement {
     pub check: &'static str,
     /// Both sides in one sentence.
     pub message: String,
+    /// Whether the cluster's side has no root.
+    pub is_missing: bool,
 }
 
 /// A whole run compared.
@@ -137,7 +139,8 @@ fn disagreement(
     message: String,
 ) -> Disagreement {
     let LoadRecord { x_request_id, phase, .. } = record;
-    Disagreement { x_request_id: x_request_id.clone(), phase: phase.clone(), request, check, message }
+    let is_missing = false;
+    Disagreement { x_request_id: x_request_id.clone(), phase: phase.clone(), request, check, message, is_missing }
 }
 
 impl Comparison {
@@ -178,7 +181,9 @@ impl Comparison {
                     "{name}: the load generator saw {}, the cluster {root}: expected one outcome",
                     record.seen.word()
                 );
-                self.disagreements.push(disagree("load.request", side.map(|(key, _)| *key), message));
+                let is_missing = side.is_none_or(|(_, facts)| !facts.has_root);
+                let found = disagree("load.request", side.map(|(key, _)| *key), message);
+                self.disagreements.push(Disagreement { is_missing, ..found });
             }
             Verdict::Agree | Verdict::Nothing => {}
         }

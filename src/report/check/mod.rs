@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::checks::load::ledger::Ledger;
 use crate::checks::load::{Disagreement, LoadList, compare};
-use crate::checks::{ALL, Answer, Answers, Check, CheckId, Level};
+use crate::checks::{ALL, Answer, Answers, Check, CheckId, Level, Why};
 use crate::lifecycle::request::RequestKey;
 use crate::query::Query;
 use crate::report::InputSection;
@@ -272,16 +272,31 @@ impl CheckReport {
         let scope = rules.scope(store);
         let mut comparison = rules.load.as_ref().map(|list| compare(list, store.requests()));
         let mut checks = check_rows(store, scope.as_ref(), rules);
+        let mut unseen = None;
         if let Some(comparison) = &mut comparison {
-            load::count(&mut checks, comparison, rules);
+            let missing = comparison.disagreements.iter().filter(|one| one.is_missing).count() as u64;
+            let may_lack = store.checked().may_lack(missing);
+            if may_lack {
+                comparison.disagreements.retain(|one| !one.is_missing);
+                unseen = Some(load::unseen(missing));
+            }
+            load::count(&mut checks, comparison, rules, may_lack);
             comparison.disagreements.retain(|one| rules.asks(one.check) && !is_accepted(store, rules, one));
         }
         let roots = store.standing().by_outcome;
-        let ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, roots, rules));
+        let mut ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, roots, rules));
+        if let Some(rows) = &mut ledger {
+            let missing = rows.missing();
+            if store.checked().may_lack(missing) {
+                rows.unequal.retain(|(_, client, root)| root >= client);
+                unseen = Some(load::unseen(missing));
+            }
+        }
         let expectations: Vec<ExpectationRow> =
             rules.expectations.iter().map(|expectation| expect(store, scope.as_ref(), expectation)).collect();
         let compares = rules.load.is_some() || rules.ledger.is_some();
-        let incomplete = incomplete(store, input, scope.as_ref());
+        let mut incomplete = incomplete(store, input, scope.as_ref(), rules);
+        incomplete.extend(unseen);
         let passed = (incomplete.is_empty() || !rules.strict)
             && !(compares && gone(store) > 0)
             && expectations.iter().all(|row| row.met)
@@ -346,13 +361,19 @@ fn is_accepted(store: &Store, rules: &Rules, one: &Disagreement) -> bool {
 }
 
 /// What came and could not be asked.
-fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<RequestKey>>) -> Vec<String> {
+fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<RequestKey>>, rules: &Rules) -> Vec<String> {
     let mut out = input.problems.clone();
     if scope.is_some_and(BTreeSet::is_empty) && !store.is_empty() {
         out.push(format!("the filter matches none of {} requests", store.len()));
     }
     out.extend(input.left_out(store.counts()));
-    let unsettled = store.checked().unsettled();
+    // Of what is asked here.
+    let waits = |key: &&RequestKey| {
+        let mut answers = store.answers(**key).into_iter().flat_map(Answers::iter);
+        scope.is_none_or(|keys| keys.contains(key))
+            && answers.any(|(id, answer)| answer == Answer::Unknown(Why::Arriving) && rules.wants(id.check()))
+    };
+    let unsettled = store.checked().unsettled().iter().filter(waits).count();
     if unsettled > 0 {
         let grace = GRACE_NS / 1_000_000_000;
         let of = if unsettled == 1 { "request" } else { "requests" };
@@ -391,6 +412,33 @@ fn expect(store: &Store, scope: Option<&BTreeSet<RequestKey>>, expectation: &Exp
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::load::{LoadRecord, Seen, Usage};
+
+    /// What was lost, or had not come yet, is not missed.
+    #[test]
+    fn a_request_that_may_have_been_lost_is_not_missed() {
+        let record = LoadRecord {
+            x_request_id: "x".into(),
+            phase: "p".into(),
+            seen: Seen::Success,
+            usage: Usage::default(),
+            end_ns: None,
+        };
+        let load = Some(LoadList { records: vec![record], phases: Vec::new() });
+        let mut ledger = Ledger::default();
+        ledger.counts.insert("success", 1);
+        let rules = Rules { load, ledger: Some(ledger), ..Rules::default() };
+        let mut store = Store::new(crate::store::Limits::default());
+        let report = |store: &Store| CheckReport::of(store, &InputSection::default(), &rules);
+        store.check_all();
+        assert!(!report(&store).passed);
+        store.note_losses();
+        store.check_all();
+        let lost = report(&store);
+        let count = lost.checks.iter().find(|row| row.id == "load.count").unwrap();
+        assert!(lost.passed && (count.violated, count.unknown) == (0, 1), "{lost}");
+        assert!(lost.incomplete.iter().any(|told| told.contains("without a root here")), "{lost}");
+    }
 
     #[test]
     fn expectations_are_read_with_and_without_counts() {

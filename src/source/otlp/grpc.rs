@@ -64,13 +64,23 @@ async fn export(shared: &Shared, request: Request) -> Result<Response, Status> {
         let there_are = Signal::ALL.map(path).join(", ");
         return Err(Status::unimplemented(format!("{asked}: no such method here; there are {there_are}")));
     };
+    let taken = take(shared, signal, request).await;
+    taken.inspect_err(|status| {
+        if signal != Signal::Metrics && notice_of(status).is_some_and(Notice::loses) {
+            shared.notices.lose();
+        }
+    })
+}
+
+/// Takes an export from a sender who may send it here.
+async fn take(shared: &Shared, signal: Signal, request: Request) -> Result<Response, Status> {
     let (head, body) = request.into_parts();
     let way = Way::of(head.headers.get(way::HEADER).and_then(|ids| ids.to_str().ok()));
     let limit = shared.max_message;
     let broken = |broken| match broken {
         Broken::Busy => unavailable(answer::BUSY),
         Broken::TooLarge => too_large(limit),
-        Broken::Early(how) => Status::invalid_argument(format!("the message ended early: {how}")),
+        Broken::Early(how) => Status::aborted(format!("the message ended early: {how}")),
     };
     let whole = shared.room.whole(body, limit.saturating_add(framing::FRAME)).await.map_err(broken)?;
     let (coding, message) = framing::message(&head.headers, &whole.bytes)?;
@@ -149,11 +159,12 @@ fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Status> {
     }
 }
 
-/// Counts what was turned away.
-fn note(shared: &Shared, status: &Status) {
-    let notice = match status.code() {
-        Code::Ok => return,
+/// What kind of notice this answer is; `None` when all is well.
+fn notice_of(status: &Status) -> Option<Notice> {
+    Some(match status.code() {
+        Code::Ok => return None,
         Code::Unavailable => Notice::Busy,
+        Code::Aborted => Notice::CutOff,
         Code::Unimplemented if status.metadata().contains_key(framing::ACCEPTED) => Notice::UnknownType,
         Code::Unimplemented => Notice::UnknownPath,
         Code::OutOfRange => Notice::TooLarge,
@@ -161,8 +172,14 @@ fn note(shared: &Shared, status: &Status) {
         Code::Unauthenticated => Notice::Unauthorized,
         Code::PermissionDenied => Notice::Origin,
         _ => Notice::Malformed,
-    };
-    shared.notices.note(notice, &format!("gRPC: {}", status.message()));
+    })
+}
+
+/// Counts what was turned away.
+fn note(shared: &Shared, status: &Status) {
+    if let Some(notice) = notice_of(status) {
+        shared.notices.note(notice, &format!("gRPC: {}", status.message()));
+    }
 }
 
 fn too_large(limit: usize) -> Status {

@@ -159,6 +159,21 @@ async fn export(shared: &Shared, encoding: Option<Encoding>, request: Request) -
         let words = "a web page sent this and its origin may not: --allow-origin ORIGIN allows one";
         return Err(Refused::new(StatusCode::FORBIDDEN, Notice::Origin, words));
     }
+    let taken = take(shared, signal, encoding, request).await;
+    taken.inspect_err(|refused| {
+        if signal != Signal::Metrics && refused.notice.loses() {
+            shared.notices.lose();
+        }
+    })
+}
+
+/// Takes an export from a sender who may send it here.
+async fn take(
+    shared: &Shared,
+    signal: Signal,
+    encoding: Option<Encoding>,
+    request: Request,
+) -> Result<Response, Refused> {
     let Some(encoding) = encoding else {
         let found = text(request.headers(), &header::CONTENT_TYPE).unwrap_or("none");
         let words = format!("Content-Type {found}: expected one of {}", Encoding::NAMES);
@@ -250,7 +265,10 @@ async fn body(shared: &Shared, request: Request, limit: usize) -> Result<Whole, 
         Ok(Ok(body)) => Ok(body),
         Ok(Err(Broken::TooLarge)) => Err(too_large(limit)),
         Ok(Err(Broken::Busy)) => Err(unavailable(answer::BUSY)),
-        Ok(Err(Broken::Early(how))) => Err(malformed(format!("the body ended early: {how}"))),
+        Ok(Err(Broken::Early(how))) => {
+            let words = format!("the body ended early: {how}");
+            Err(Refused::new(StatusCode::BAD_REQUEST, Notice::CutOff, words))
+        }
         Err(_) => Err(Refused::new(StatusCode::REQUEST_TIMEOUT, Notice::TooSlow, answer::late(shared.times.body))),
     }
 }

@@ -5,7 +5,7 @@
 //! Nesting is bounded by construction: the walk knows its levels and never recurses; attribute values stay packed.
 //! Known fields with another wire type are skipped like unknown ones, as protobuf's own parsers do.
 
-use crate::lifecycle::batch::{Batch, EventIn, LinkIn, MOST_TORN, ResourceIn, ScopeIn, Slice, SpanIn, Tally};
+use crate::lifecycle::batch::{Batch, EventIn, LinkIn, ResourceIn, ScopeIn, Slice, SpanIn, Tally};
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::text;
 use crate::source::intake::Signal;
@@ -280,9 +280,6 @@ impl<'a> Spans<'a, '_> {
         else {
             self.batch.attrs.truncate(from);
             refuse(&mut self.batch.tally, name, trace, id, parent);
-            if let Some(torn) = TraceId::from_bytes(trace).filter(|_| self.batch.torn.len() < MOST_TORN) {
-                self.batch.torn.push(torn);
-            }
             return Ok(());
         };
         self.fits("Span", self.events.len() + self.links.len())?;
@@ -382,7 +379,7 @@ fn parent_of(bytes: &[u8]) -> Result<Option<SpanId>, ()> {
 /// Counts a refused span and keeps the first reason.
 #[cold]
 fn refuse(tally: &mut Tally, name: &[u8], trace: &[u8], id: &[u8], parent: &[u8]) {
-    tally.refused_spans += 1;
+    tally.refuse_span(TraceId::from_bytes(trace));
     if tally.refusal.is_some() {
         return;
     }

@@ -19,19 +19,26 @@ fn rootless(store: &mut Store, trace: u16, request: &'static str, now_ns: u64) -
     store.requests().map(|(key, _)| key).next_back().unwrap()
 }
 
+/// Listened to from the beginning until then.
+fn until(until_ns: u64) -> Coming {
+    Coming::Arrivals { since_ns: 0, until_ns }
+}
+
 #[test]
 fn what_senders_may_still_have_had_is_unknown_when_listening_ends() {
     let mut store = store();
     let key = rootless(&mut store, 1, "r-1", 100 * SECOND);
     let mut asked = |coming: Coming| {
         store.check_what_came(coming);
-        (answer(&store, key, "tree.rooted"), store.checked().unsettled())
+        (answer(&store, key, "tree.rooted"), store.checked().unsettled().len())
     };
     let arriving = (Answer::Unknown(Why::Arriving), 1);
-    assert_eq!(asked(Coming::Arrivals(101 * SECOND)), arriving);
-    assert_eq!(asked(Coming::Arrivals(100 * SECOND + GRACE_NS - 1)), arriving);
-    assert_eq!(asked(Coming::Arrivals(100 * SECOND + GRACE_NS)), (Answer::Violated, 0));
+    assert_eq!(asked(until(101 * SECOND)), arriving);
+    assert_eq!(asked(until(100 * SECOND + GRACE_NS - 1)), arriving);
+    assert_eq!(asked(until(100 * SECOND + GRACE_NS)), (Answer::Violated, 0));
     assert_eq!(asked(Coming::Nothing), (Answer::Violated, 0));
+    // From a file that was read before anybody was listened to.
+    assert_eq!(asked(Coming::Arrivals { since_ns: 100 * SECOND + 1, until_ns: 101 * SECOND }), (Answer::Violated, 0));
     // A store of traces is asked when the cluster is still at it: by the times of the spans themselves.
     let ended_ns = (EPOCH_MS + 99) * 1_000_000;
     assert_eq!(asked(Coming::Writing(ended_ns + SECOND)), arriving);
@@ -43,8 +50,8 @@ fn what_is_whole_is_not_counted_as_still_coming() {
     let mut store = store();
     send(&mut store, &base_request(1, "r-1"), 100 * SECOND);
     store.finish(100 * SECOND);
-    store.check_what_came(Coming::Arrivals(101 * SECOND));
-    assert_eq!(store.checked().unsettled(), 0);
+    store.check_what_came(until(101 * SECOND));
+    assert!(store.checked().unsettled().is_empty());
 }
 
 #[test]
@@ -52,7 +59,9 @@ fn what_was_refused_of_a_trace_is_lost_to_its_requests_alone() {
     let mut store = store();
     let torn = rootless(&mut store, 1, "r-1", SECOND);
     let whole = rootless(&mut store, 2, "r-2", SECOND);
-    store.ingest(&Batch { torn: vec![trace_id(1)], ..Batch::default() }, SECOND);
+    let mut batch = Batch::default();
+    batch.tally.refuse_span(Some(trace_id(1)));
+    store.ingest(&batch, SECOND);
     store.check_all();
     assert_eq!(answer(&store, torn, "tree.rooted"), Answer::Unknown(Why::Lost));
     assert_eq!(answer(&store, whole, "tree.rooted"), Answer::Violated);

@@ -334,6 +334,8 @@ fn one_bad_span_or_log_record_costs_only_itself() {
         let bad = span(&format!(r#"{fields},"name":"bad""#));
         let (spans, tally) = read(&wrap(&[good.clone(), bad, good.clone()])).unwrap();
         assert_eq!((spans.len(), tally.refused_spans, tally.passed_over), (2, 1, 0), "{fields}");
+        // Whose it was is known where it says so.
+        assert_eq!(tally.torn.len(), usize::from(!fields.contains("traceId")), "{fields}");
         assert!(spans.iter().all(|span| span.name == "good"));
         let told = tally.left_out().unwrap();
         assert!(told.starts_with(&format!("left out 1 span: span \"bad\": {reason}")), "{told}");

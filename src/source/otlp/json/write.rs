@@ -9,10 +9,11 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 
 use crate::lifecycle::batch::Tally;
+use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::packed::{TOO_DEEP, put_bytes, put_varint};
 use crate::lifecycle::text;
 use crate::lifecycle::work;
-use crate::source::otlp::walk::{LEN_5, Walk};
+use crate::source::otlp::walk::{LEN_1, LEN_5, Walk};
 
 use super::fields::{Field, Form, Message};
 use super::value::Value;
@@ -125,14 +126,14 @@ impl<'o> Writer<'o> {
 
     #[cold]
     fn leave_out(&mut self, before: usize, form: Form, reason: String) {
-        let count = match form {
-            Form::Span => &mut self.tally.refused_spans,
-            Form::Log => &mut self.tally.bad_records,
-            _ => &mut self.tally.passed_over,
-        };
-        *count += 1;
+        let Spoilt { name, trace } = Spoilt::of(&self.out[before..]);
+        match form {
+            Form::Span => self.tally.refuse_span(trace),
+            Form::Log => self.tally.bad_records += 1,
+            _ => self.tally.passed_over += 1,
+        }
         if self.tally.refusal.is_none() {
-            self.tally.refusal = Some(match (form, name_of(&self.out[before..])) {
+            self.tally.refusal = Some(match (form, name) {
                 (Form::Span, Some(name)) => format!("span {name:?}: {reason}"),
                 _ => reason,
             });
@@ -148,18 +149,35 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// The name of the span that stands in these bytes as a field.
-fn name_of(field: &[u8]) -> Option<String> {
-    let mut outer = Walk::over("a span", field);
-    let tag = outer.tag().ok()??;
-    let mut span = Walk::over("Span", outer.bytes(tag).ok()?);
-    while let Ok(Some(tag)) = span.tag() {
-        if tag == LEN_5 {
-            return Some(text::scrub(span.bytes(tag).ok()?).chars().take(80).collect());
+/// What a span that is left out says of itself, as far as it was read.
+#[derive(Default)]
+struct Spoilt {
+    name: Option<String>,
+    trace: Option<TraceId>,
+}
+
+impl Spoilt {
+    /// Of the span that stands in these bytes as a field.
+    fn of(field: &[u8]) -> Self {
+        let mut told = Self::default();
+        let mut outer = Walk::over("a span", field);
+        let Ok(Some(tag)) = outer.tag() else { return told };
+        let Ok(span) = outer.bytes(tag) else { return told };
+        let mut span = Walk::over("Span", span);
+        while let Ok(Some(tag)) = span.tag() {
+            let value = match tag {
+                LEN_1 | LEN_5 => span.bytes(tag),
+                _ => span.skip(tag).map(|()| &[][..]),
+            };
+            let Ok(value) = value else { break };
+            match tag {
+                LEN_1 => told.trace = TraceId::from_bytes(value),
+                LEN_5 => told.name = Some(text::scrub(value).chars().take(80).collect()),
+                _ => {}
+            }
         }
-        span.skip(tag).ok()?;
+        told
     }
-    None
 }
 
 /// The object of a whole text: its fields are written without a length before them.

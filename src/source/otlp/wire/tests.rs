@@ -294,7 +294,7 @@ fn a_bad_id_costs_its_span() {
     traces(&bytes, &mut batch).unwrap();
     assert_eq!((batch.spans.len(), batch.tally.refused_spans), (2, 5));
     // Those that name a trace are missed there.
-    assert_eq!(batch.torn, vec![batch.spans[0].trace; 2]);
+    assert_eq!(batch.tally.torn, vec![batch.spans[0].trace; 2]);
     assert_eq!(batch.spans[1].parent, None);
     assert_eq!(batch.spans[0].attrs.len() * 2 + attrs_below(&batch), batch.attrs.len());
     let reason = batch.tally.refusal.unwrap();
