@@ -207,28 +207,42 @@ pub(super) fn settle(shared: &Shared, now_ns: u64, has_losses: bool) {
 /// Reads what is written to a file, until the screen is gone.
 fn keep_reading(path: &Path, sink: &mut Beside<'_>) {
     let mut followed = Followed::new(path);
-    let mut told = false;
+    let mut absence = None;
     loop {
+        let mut is_news = false;
         match followed.news() {
-            Ok(Some(part)) => {
-                if file::read(&[part], Limits::default(), sink).stopped {
-                    return;
+            Ok(news) => {
+                if let Some(notice) = absence.take() {
+                    sink.shared.report(|vitals| vitals.notices.retain(|told| *told != notice));
                 }
-                sink.shared.report(|vitals| vitals.loading = None);
+                if let Some(news) = news {
+                    let summary = file::read(&[news], Limits::default(), sink);
+                    if summary.stopped {
+                        return;
+                    }
+                    sink.shared.report(|vitals| vitals.loading = None);
+                    // A device may be at its end whenever it is read.
+                    is_news = summary.pieces > 0;
+                }
             }
-            Ok(None) => std::thread::sleep(LOOK_AGAIN),
             Err(error) => {
-                if !std::mem::replace(&mut told, true) {
-                    let name = Input::from(path);
-                    let notice = match error.kind() {
-                        ErrorKind::NotFound => format!("{name}: is not there yet, and is read when it is"),
-                        _ => format!("{name}: cannot be read, and is tried again: {error}"),
-                    };
+                if absence.is_none() {
+                    let notice = absence.insert(absent(path, &error)).clone();
                     sink.shared.report(|vitals| vitals.notices.push(notice));
                 }
-                std::thread::sleep(LOOK_AGAIN);
             }
         }
+        if !is_news {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+fn absent(path: &Path, error: &io::Error) -> String {
+    let name = Input::from(path);
+    match error.kind() {
+        ErrorKind::NotFound => format!("{name}: is not there yet, and is read when it is"),
+        _ => format!("{name}: cannot be read, and is tried again: {error}"),
     }
 }
 
@@ -312,7 +326,13 @@ impl Sink for Beside<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use parking_lot::FairMutex;
+
     use super::*;
+    use crate::source::intake::{Bounds, channel};
 
     #[test]
     fn the_first_thing_wrong_is_said_before_how_much_is() {
@@ -329,6 +349,34 @@ mod tests {
         let mut vitals = Vitals::default();
         Problems::default().sum_up(&Summary::default(), &mut vitals);
         assert!(vitals.notices.is_empty());
+    }
+
+    #[test]
+    fn that_a_followed_file_is_not_there_is_said_until_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("later.jsonl");
+        let store = Store::new(crate::store::Limits::default());
+        let shared = Shared::new(Arc::new(FairMutex::new(store)), Vitals::default());
+        let (intake, mut outlet) = channel(Bounds::default());
+        let notices = || {
+            let mut notices = Vec::new();
+            shared.report(|vitals| notices.clone_from(&vitals.notices));
+            notices
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| into_intake(vec![path.clone()], None, &intake, &shared));
+            let until = Instant::now() + Duration::from_secs(30);
+            while notices().is_empty() && Instant::now() < until {
+                std::thread::yield_now();
+            }
+            assert!(matches!(&notices()[..], [notice] if notice.contains("later.jsonl: is not there yet")));
+            let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/dev-sim.request_trace.jsonl.gz");
+            fs::write(&path, file::text(&sample).unwrap()).unwrap();
+            let delivery = outlet.recv().unwrap();
+            assert_eq!(notices(), [""; 0]);
+            // The program ends.
+            delivery.answer(Err(Refusal::Closed));
+        });
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::intake::{Payload, Receipt, Refusal};
 use crate::lifecycle::text::one_line;
 
+mod flow;
 pub mod follow;
 mod frames;
 mod gathered;
@@ -22,6 +23,7 @@ mod sniff;
 mod stream;
 mod texts;
 
+use flow::Steady;
 use open::Opened;
 use sniff::Content;
 use stream::Stream;
@@ -44,6 +46,13 @@ pub enum Input {
         to: u64,
         /// The number of its first line in the file.
         line: u64,
+    },
+    /// What comes of a pipe or a device that is followed by its name, until its writer is gone or it has lost that name.
+    Flow {
+        /// Where it is.
+        path: PathBuf,
+        /// It, open.
+        file: Held,
     },
     /// Standard input.
     Stdin,
@@ -72,7 +81,9 @@ impl From<&Path> for Input {
 impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) | Self::Part { path, .. } => f.write_str(&one_line(&path.to_string_lossy())),
+            Self::File(path) | Self::Part { path, .. } | Self::Flow { path, .. } => {
+                f.write_str(&one_line(&path.to_string_lossy()))
+            }
             Self::Stdin => f.write_str("standard input"),
         }
     }
@@ -154,7 +165,8 @@ pub trait Sink {
     /// Is told about a part that was left out of something good; spans and log records among it are counted with the payload.
     fn left_out(&mut self, problem: Problem);
 
-    /// Is told how far reading has come, after every payload and at the end of each file; may end it.
+    /// Is told how far reading has come, after every payload, before lines are waited for and at the end of each file; may
+    /// end it.
     fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
 }
 
@@ -186,7 +198,7 @@ const LONGEST_TEXT: u64 = 1 << 30;
 /// # Errors
 /// It cannot be read, is no text, or larger than [`LONGEST_TEXT`].
 pub fn text(path: &Path) -> io::Result<String> {
-    text_of(open::open(&Input::File(path.to_owned()))?.reader, LONGEST_TEXT)
+    text_of(Steady(open::open(&Input::File(path.to_owned()))?.reader), LONGEST_TEXT)
 }
 
 fn text_of(reader: impl Read, longest: u64) -> io::Result<String> {
@@ -228,14 +240,25 @@ impl Reading<'_> {
                 return Ok(());
             }
         };
-        let before = self.progress.bytes;
-        let mut stream = Stream::new(reader, read);
         // A file that was cut while it was written begins with as many NULs as it had bytes.
         let most_blank = self.limits.blank.max(open::size(input).unwrap_or(0));
         let first = if let Input::Part { line, .. } = input { *line } else { 1 };
+        self.stream(&file, first, most_blank, &mut Stream::new(reader, read), texts)
+    }
+
+    /// Reads what is there of a file from this line on.
+    fn stream(
+        &mut self,
+        file: &str,
+        first: u64,
+        most_blank: u64,
+        stream: &mut Stream,
+        texts: &mut Texts,
+    ) -> Result<(), Stopped> {
+        let before = self.progress.bytes;
         let (mut blank, mut line) = (0, first);
         let content = loop {
-            let head = stream.peek(sniff::ENOUGH);
+            let head = stream.head(sniff::ENOUGH, sniff::tells);
             match sniff::content(head) {
                 Content::Blank(count) if blank <= most_blank => {
                     line += memchr::memchr_iter(b'\n', &head[..count]).count() as u64;
@@ -252,12 +275,12 @@ impl Reading<'_> {
         };
         match content {
             Content::Empty | Content::Blank(_) => {}
-            Content::Text => texts.file(&file, line, &mut stream, self, before)?,
-            Content::Frames(prefix) => frames::read(&file, prefix, &mut stream, self, before)?,
-            Content::Unknown(reason) => self.unreadable(&file, reason),
+            Content::Text => texts.file(file, line, stream, self, before)?,
+            Content::Frames(prefix) => frames::read(file, prefix, stream, self, before)?,
+            Content::Unknown(reason) => self.unreadable(file, reason),
         }
         if let Some(error) = stream.failed() {
-            self.bad(&file, Place::Whole, format!("cannot be read further: {error}"));
+            self.bad(file, Place::Whole, format!("cannot be read further: {error}"));
         }
         self.progressed(before + stream.read_bytes())
     }

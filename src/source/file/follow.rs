@@ -1,21 +1,23 @@
 //! A file that is still written (field case B65): what has been written whole is read, the rest when it is.
 //!
+//! A pipe or a device at its name is read as it comes, by one writer after the other: it stays open between them, so that
+//! none of them loses anything.
+//!
 //! Owns: where the last whole line ends, and what has been read so far. Keeps out: when to look again (the caller's loop).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Held, Input};
+use super::{Held, Input, flow};
 
 /// Bytes looked at at once while searching backwards for a line feed.
 const CHUNK: u64 = 64 << 10;
 /// Of what was read so many of the last bytes are kept, to tell whether it is still there.
 const END: u64 = 256;
 
-/// A plain file of lines that is followed.
+/// A plain file of lines that is followed, or what else has its name.
 #[derive(Debug)]
 pub struct Followed {
     path: PathBuf,
@@ -36,35 +38,53 @@ impl Followed {
 
     /// The whole lines that have been written since the last call, as an input to read; `None` while there are none. A
     /// file that was cut or begun anew, or another one of its name, is read from its start; of one that has lost its name
-    /// first what it still holds.
+    /// first what it still holds. What is no plain file is an input as soon as something came.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn news(&mut self) -> io::Result<Option<Input>> {
-        let now = File::open(&self.path);
-        if let Some(mut file) = self.file.take() {
-            let before = file.metadata()?;
-            let is_same =
-                |now: &File| now.metadata().is_ok_and(|now| (now.dev(), now.ino()) == (before.dev(), before.ino()));
-            if now.as_ref().is_ok_and(is_same) {
-                if before.len() < self.read || self.end != end_of(&mut file, self.read)? {
-                    self.forget();
-                }
-                let to = last_line_end(&mut file, self.read, before.len())?;
-                return self.part(file, to);
+        if let Some(file) = self.file.take() {
+            let held = file.metadata()?;
+            if flow::is_named(&self.path, &held) {
+                return self.written(file);
             }
             // The end of its last line will not come any more.
-            let rest = if before.len() > self.read { self.part(file, before.len())? } else { None };
+            let rest = match flow::is_flow(&held) {
+                true => self.flow(file)?,
+                false => self.part(file, held.len())?,
+            };
             self.file = None;
             self.forget();
             if rest.is_some() {
                 return Ok(rest);
             }
         }
-        let mut file = now?;
-        let size = file.metadata()?.len();
-        let to = last_line_end(&mut file, self.read, size)?;
+        // Only what stays open is opened: a writer that finds a reader of its pipe is not to lose it.
+        let file = flow::open(&self.path)?;
+        self.written(file)
+    }
+
+    /// What has been written to the file of the name.
+    fn written(&mut self, mut file: File) -> io::Result<Option<Input>> {
+        let now = file.metadata()?;
+        if flow::is_flow(&now) {
+            return self.flow(file);
+        }
+        if now.len() < self.read || self.end != end_of(&mut file, self.read)? {
+            self.forget();
+        }
+        let to = last_line_end(&mut file, self.read, now.len())?;
         self.part(file, to)
+    }
+
+    /// What comes of a file that flows, once something has.
+    fn flow(&mut self, file: File) -> io::Result<Option<Input>> {
+        let flow = match flow::has_bytes(&file) {
+            true => Some(Input::Flow { path: self.path.clone(), file: Held(Arc::new(file.try_clone()?)) }),
+            false => None,
+        };
+        self.file = Some(file);
+        Ok(flow)
     }
 
     fn forget(&mut self) {

@@ -7,6 +7,9 @@ use super::frames::{Prefix, ZSTD};
 /// Bytes that are enough to tell.
 pub(super) const ENOUGH: usize = 4 << 10;
 
+/// Bytes behind blanks that tell as well when no more are there yet: three lengths and their fields, and to spare.
+const SURE: usize = 32;
+
 /// So many blanks in a row are no length before a message: a file that was cut while it was written begins with NULs.
 const RUN: usize = 16;
 /// So far before the end of a run of NULs a message may begin: its length has NULs in it, too.
@@ -51,6 +54,14 @@ pub(super) fn content(head: &[u8]) -> Content {
             ))
         }
     }
+}
+
+/// Whether these bytes tell what follows when no more are there yet. A second byte that is a line feed may be the field
+/// behind a length, as NULs may be part of one.
+pub(super) fn tells(head: &[u8]) -> bool {
+    let begin = skip_blank(head);
+    let is_no_length = matches!(begin, [b' '..=b'~', next, ..] if *next != b'\n') && !head.contains(&0);
+    (is_no_length || begin.len() >= SURE) && !matches!(content(head), Content::Unknown(_))
 }
 
 /// How the length before the first message is written, if one begins here.
@@ -148,6 +159,18 @@ mod tests {
         assert_eq!(content(&[&[0, 0, 0x96, 0x8d][..], &ZSTD].concat()), Content::Frames(Prefix::BigEndian));
         assert_eq!(content(&[0x80, 0x02, 0x0a, 0xfd, 1, 0x0a]), Content::Frames(Prefix::Varint));
         assert_eq!(content(&[2, 0x0a, 0]), Content::Frames(Prefix::Varint));
+    }
+
+    #[test]
+    fn the_first_bytes_of_a_pipe_tell_when_no_more_can_change_it() {
+        for told in [&b"{\""[..], b"\xef\xbb\xbf{ ", b"\n\n[{", b"bad\n"] {
+            assert!(tells(told), "{:?}", String::from_utf8_lossy(told));
+        }
+        // They may be lengths, or become none of any form.
+        for open in [&b""[..], b"{", b"{\n", b"\n", b"\0\0\0", b"\0\0{x", b"x\n", &[0x80, 2, 0x0a], &[1; 40]] {
+            assert!(!tells(open), "{:?}", String::from_utf8_lossy(open));
+        }
+        assert!(tells(&[&[0, 0, 0, 203, 0x0a, 200, 1, 0x12, 197, 1][..], &[b'x'; 30]].concat()));
     }
 
     #[test]

@@ -15,7 +15,17 @@ pub(super) enum Piece<'a> {
     Bytes { bytes: &'a [u8], whole: bool },
     /// A piece longer than the limit; it was skipped as far as that is possible.
     TooLong,
+    /// No whole line is there yet; the next call waits for one. Messages are waited for.
+    Waits,
     /// Nothing more.
+    End,
+}
+
+/// What came of reading on.
+enum More {
+    Bytes,
+    /// Nothing is there yet; the next call waits for it.
+    Waits,
     End,
 }
 
@@ -24,13 +34,20 @@ pub(super) struct Stream {
     read: Rc<Cell<u64>>,
     window: Vec<u8>,
     at: usize,
+    /// Bytes of the next line in which no line feed was found.
+    searched: usize,
+    /// Whether the next line has been too long already.
+    too_long: bool,
+    /// Whether nothing more was there when the window was filled.
+    waits: bool,
     ended: bool,
     failed: Option<io::Error>,
 }
 
 impl Stream {
     pub fn new(reader: Box<dyn Read>, read: Rc<Cell<u64>>) -> Self {
-        Self { reader, read, window: Vec::new(), at: 0, ended: false, failed: None }
+        let window = Vec::new();
+        Self { reader, read, window, at: 0, searched: 0, too_long: false, waits: false, ended: false, failed: None }
     }
 
     /// Bytes read so far, as they lie in the file.
@@ -45,7 +62,23 @@ impl Stream {
 
     /// The next bytes, at least `want` of them unless the stream ends before; they stay.
     pub fn peek(&mut self, want: usize) -> &[u8] {
-        while self.window.len() - self.at < want && self.more() {}
+        self.head(want, |_| false)
+    }
+
+    /// Like [`peek`](Self::peek), but where more would have to be waited for, fewer bytes may be enough.
+    pub fn head(&mut self, want: usize, is_enough: impl Fn(&[u8]) -> bool) -> &[u8] {
+        while self.window.len() - self.at < want {
+            match self.more() {
+                More::Bytes => {}
+                More::Waits if is_enough(&self.window[self.at..]) => {
+                    // Nor has it been waited for: who takes these asks again.
+                    self.waits = true;
+                    break;
+                }
+                More::Waits => {}
+                More::End => break,
+            }
+        }
         &self.window[self.at..]
     }
 
@@ -56,32 +89,35 @@ impl Stream {
 
     /// The next line without its line feed.
     pub fn line(&mut self, limit: usize) -> Piece<'_> {
-        let mut searched = 0;
-        let mut too_long = false;
         loop {
-            let found = memchr::memchr(b'\n', &self.window[self.at + searched..]).map(|found| searched + found);
-            if let Some(length) = found {
+            if let Some(found) = memchr::memchr(b'\n', &self.window[self.at + self.searched..]) {
+                let length = std::mem::take(&mut self.searched) + found;
                 let from = self.at;
                 self.at += length + 1;
-                return if too_long || length > limit {
+                return if std::mem::take(&mut self.too_long) || length > limit {
                     Piece::TooLong
                 } else {
                     Piece::Bytes { bytes: &self.window[from..from + length], whole: true }
                 };
             }
-            searched = self.window.len() - self.at;
-            if searched > limit {
-                too_long = true;
+            self.searched = self.window.len() - self.at;
+            if self.searched > limit {
+                self.too_long = true;
                 self.at = self.window.len();
-                searched = 0;
+                self.searched = 0;
             }
-            if !self.more() {
-                let from = std::mem::replace(&mut self.at, self.window.len());
-                return match &self.window[from..] {
-                    _ if too_long => Piece::TooLong,
-                    [] => Piece::End,
-                    bytes => Piece::Bytes { bytes, whole: false },
-                };
+            match self.more() {
+                More::Bytes => {}
+                More::Waits => return Piece::Waits,
+                More::End => {
+                    self.searched = 0;
+                    let from = std::mem::replace(&mut self.at, self.window.len());
+                    return match &self.window[from..] {
+                        _ if std::mem::take(&mut self.too_long) => Piece::TooLong,
+                        [] => Piece::End,
+                        bytes => Piece::Bytes { bytes, whole: false },
+                    };
+                }
             }
         }
     }
@@ -95,16 +131,19 @@ impl Stream {
         Piece::Bytes { bytes, whole: bytes.len() == length }
     }
 
-    /// Reads more into the window; false when there is no more.
-    fn more(&mut self) -> bool {
+    /// Reads more into the window: as much as is there, up to a chunk.
+    fn more(&mut self) -> More {
+        if std::mem::take(&mut self.waits) {
+            return More::Waits;
+        }
         if self.ended {
-            return false;
+            return More::End;
         }
         // What has been used goes first; what stays is at most one piece.
         self.window.drain(..std::mem::take(&mut self.at));
         let filled = self.window.len();
-        // Doubling: a long piece is copied a few times, not once a chunk.
-        self.window.resize(filled + CHUNK.max(filled), 0);
+        // The vector doubles: a long piece is copied a few times, not once a chunk.
+        self.window.resize(filled + CHUNK, 0);
         let mut got = 0;
         while got < CHUNK {
             match self.reader.read(&mut self.window[filled + got..]) {
@@ -114,6 +153,10 @@ impl Stream {
                 }
                 Ok(count) => got += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.waits = got > 0;
+                    break;
+                }
                 Err(error) => {
                     self.failed = Some(error);
                     self.ended = true;
@@ -122,7 +165,11 @@ impl Stream {
             }
         }
         self.window.truncate(filled + got);
-        got > 0
+        match got {
+            0 if self.ended => More::End,
+            0 => More::Waits,
+            _ => More::Bytes,
+        }
     }
 }
 

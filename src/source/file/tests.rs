@@ -13,6 +13,8 @@ use crate::source::decode;
 use crate::source::intake::{Body, Signal};
 use crate::source::otlp::json;
 
+mod live;
+
 /// Takes everything and keeps the numbers.
 #[derive(Default)]
 struct Desk {

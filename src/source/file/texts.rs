@@ -126,8 +126,18 @@ impl Texts {
         let mut document = None;
         let mut is_first = true;
         for line in first.. {
-            let (bytes, whole) = match stream.line(limit) {
-                Piece::End => break,
+            let piece = loop {
+                match stream.line(limit) {
+                    // Before more is waited for, what is there is handed on.
+                    Piece::Waits => {
+                        self.gathered.flush(file, reading)?;
+                        reading.progressed(before + stream.read_bytes())?;
+                    }
+                    piece => break piece,
+                }
+            };
+            let (bytes, whole) = match piece {
+                Piece::End | Piece::Waits => break,
                 Piece::TooLong => {
                     reading.summary.pieces += 1;
                     let reason = format!("longer than the limit of {limit} bytes: not read");
