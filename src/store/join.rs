@@ -306,6 +306,10 @@ impl Store {
                 self.counts.records_duplicate += 1;
                 return;
             }
+            if matches!(record.body, RecordBody::End(_)) {
+                // Whose it is nobody can say; it may be the one that is missing.
+                self.checked.run.note_lost_records();
+            }
             self.count_record(record);
             self.accounted += record.size();
             self.loose.push_back(record.clone());

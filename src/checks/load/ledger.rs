@@ -122,7 +122,11 @@ pub fn parse(text: &str) -> Result<Ledger, String> {
         let seen = match (request.code, &request.error) {
             (_, Some(error)) => seen(error),
             (Some(code), None) => of_code(code),
-            (None, None) => Seen::Success,
+            // Whoever says neither has not said how it ended: that is no success.
+            (None, None) => {
+                let id = clean(&request.x_request_id);
+                return Err(format!("request {id:?}: expected \"code\", its HTTP status, or \"error\", found neither"));
+            }
         };
         ledger.records.push(LoadRecord {
             x_request_id: clean(&request.x_request_id),
@@ -214,6 +218,15 @@ mod tests {
         assert_eq!((ledger.broken, ledger.errors), (0, 2));
         assert!([0, 1, 2].into_iter().all(|failed| ledger.unequal([2, 0, 0, 0, failed, 0]).is_empty()));
         assert_eq!(outcomes(&ledger, [2, 0, 1, 1, 1, 0]), [(together, 0, 3)]);
+    }
+
+    /// Keys of other tools are not guessed at.
+    #[test]
+    fn a_request_that_does_not_say_how_it_ended_is_no_success() {
+        for bare in [r#""outcome":"cancelled","status":529"#, r#""code":null"#, r#""phase":"p""#] {
+            let told = parse(&format!(r#"{{"requests":[{{"x_request_id":"a",{bare}}}]}}"#)).unwrap_err();
+            assert!(told.contains("\"code\"") && told.contains("\"error\""), "{told}");
+        }
     }
 
     #[test]
