@@ -241,8 +241,10 @@ impl Store {
     /// not known any more.
     pub(super) fn note_refused(&mut self, batch: &Batch<'_>) {
         batch.tally.torn.iter().for_each(|trace| self.checked.run.note_torn(*trace));
-        self.checked.unplaced += batch.tally.refused_spans.saturating_sub(batch.tally.torn.len() as u64);
-        if batch.tally.bad_records > 0 {
+        // What came as part of another signal's export is not read, whatever it held.
+        let nameless = batch.tally.refused_spans.saturating_sub(batch.tally.torn.len() as u64);
+        self.checked.unplaced += nameless + batch.tally.misplaced;
+        if batch.tally.bad_records + batch.tally.misplaced > 0 {
             self.checked.run.note_lost_records();
         }
     }
@@ -259,7 +261,7 @@ impl Store {
         }
     }
 
-    /// Spans refused that named no trace.
+    /// What came and was not read, of traces that nobody can name: spans refused, parts of another signal's export.
     pub fn unplaced(&self) -> u64 {
         self.checked.unplaced
     }
