@@ -193,6 +193,7 @@ pub(super) fn settle(shared: &Shared, now_ns: u64, has_losses: bool) {
         if has_losses || store.unplaced() > 0 {
             store.note_losses();
         }
+        store.ask_the_rest();
     }
     let mut waits = true;
     while waits {

@@ -261,6 +261,16 @@ impl Store {
         }
     }
 
+    /// Has every request asked that was not yet, those in flight too: nothing more comes, and what is wrong with what there
+    /// is can be told.
+    pub fn ask_the_rest(&mut self) {
+        for (key, request) in self.requests.iter_mut().filter(|(_, request)| request.asked.answers.is_none()) {
+            if !std::mem::replace(&mut request.asked.later, true) {
+                self.checked.later.push_back((0, *key));
+            }
+        }
+    }
+
     /// What came and was not read, of traces that nobody can name: spans refused, parts of another signal's export.
     pub fn unplaced(&self) -> u64 {
         self.checked.unplaced

@@ -184,7 +184,15 @@ fn chose(facts: &Facts, selection: &Selection, line: &mut Vec<Piece>) {
         line.push(Piece::plain("; "));
     }
     let Some(selected) = selection.selected else {
-        line.push(Piece::new("nothing was chosen", Tone::Bad));
+        match selection.origin {
+            // A record does not say which of its candidates was chosen (spec request-trace.md).
+            Origin::Record => {
+                line.push(Piece::plain("chose one of its record's candidates ʳ: which, "));
+                let kind = if facts.state == State::InFlight { Nothing::NotYet } else { unrecorded(facts) };
+                line.push(kind.sentence());
+            }
+            _ => line.push(Piece::new("nothing was chosen", Tone::Bad)),
+        }
         line.push(Piece::plain("; "));
         return;
     };
@@ -418,6 +426,16 @@ mod tests {
         let mut fixture = cluster();
         fixture.facts_mut(RequestKey(5)).legs[0].phase_origin = Origin::Inferred;
         assert!(told(&fixture, 5).contains("~Prefill: "), "{}", told(&fixture, 5));
+    }
+
+    /// A record of a choice does not say which candidate it was: the span does, later.
+    #[test]
+    fn a_choice_known_by_its_record_alone_is_one() {
+        let mut fixture = cluster();
+        let selection = fixture.facts_mut(RequestKey(5)).legs[0].selection.as_mut().unwrap();
+        (selection.origin, selection.selected) = (Origin::Record, None);
+        let story = told(&fixture, 5);
+        assert!(story.contains("one of its record's candidates") && !story.contains("nothing was chosen"), "{story}");
     }
 
     #[test]

@@ -45,6 +45,23 @@ fn what_senders_may_still_have_had_is_unknown_when_listening_ends() {
     assert_eq!(asked(Coming::Writing(ended_ns + GRACE_NS)), (Answer::Violated, 0));
 }
 
+/// A screen over a file says what `check` says of it, also of what was in flight at its end.
+#[test]
+fn what_is_in_flight_is_asked_when_nothing_more_comes() {
+    let mut store = store();
+    send(&mut store, &base_request(1, "r-1")[3..5], SECOND);
+    store.finish(SECOND);
+    let key = store.requests().map(|(key, _)| key).next().unwrap();
+    assert_eq!(store.facts(key).unwrap().state, State::InFlight);
+    store.check(u64::MAX);
+    assert!(store.answers(key).is_none());
+    store.ask_the_rest();
+    store.check(u64::MAX);
+    let asked = store.answers(key).cloned().unwrap();
+    store.check_all();
+    assert_eq!(store.answers(key), Some(&asked));
+}
+
 #[test]
 fn what_is_whole_is_not_counted_as_still_coming() {
     let mut store = store();
