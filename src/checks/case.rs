@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use super::around::Surroundings;
 pub(super) use super::asked::Asked;
 use super::missed::Missed;
-pub(super) use super::words::{both, brief, named, one_worker, said, same_worker, word};
+pub(super) use super::words::{both, brief, named, one_worker, said, word};
 use super::{Moment, Why};
 use crate::lifecycle::body::Attr;
 use crate::lifecycle::catalogue::{Field, Unit};

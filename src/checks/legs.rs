@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::case::{Asked, Case, Span, same_worker};
+use super::case::{Asked, Case, Span};
 use super::dispatch::is_kv;
 use super::queue::left;
 use super::selection::made;
@@ -70,7 +70,7 @@ fn leg_of_selection(case: &Case<'_>, span: Span<'_>) -> Option<Phase> {
     let went = |leg: &&Leg| {
         let is_its = leg.selection.as_ref().is_some_and(|selection| selection.span == Some(span.view.id));
         let worker = || leg.dispatch.as_ref()?.worker;
-        is_its && span.selected().zip(worker()).is_some_and(|(chosen, worker)| same_worker(chosen, worker))
+        is_its && span.selected().zip(worker()).is_some_and(|(chosen, worker)| chosen.agrees(worker))
     };
     leg_of(span.pool()).or_else(|| leg_of(case.facts.legs.iter().find(went)?.phase))
 }

@@ -1,7 +1,7 @@
 //! The request's trace record against its spans and against itself (spec request-trace.md).
 
 use super::around::{Place, Stood};
-use super::case::{Asked, Case, named, one_worker, said, same_worker};
+use super::case::{Asked, Case, named, one_worker, said};
 use super::places::places;
 use super::{ANY_LAYOUT, ANY_MODE, Check, Level, Why};
 use crate::lifecycle::catalogue::Field;
@@ -276,7 +276,7 @@ fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let legs = || case.facts.legs.iter().filter(|leg| serves(leg, phase) != Some(false));
         let went = || legs().filter_map(|leg| leg.dispatch.as_ref()?.worker);
         if legs().any(|leg| serves(leg, phase).is_none()) && !alone(case, workers) {
-            let fits = went().filter(|worker| same_worker(*worker, recorded)).count();
+            let fits = went().filter(|worker| worker.agrees(recorded)).count();
             let all = legs().filter(|leg| leg.dispatch.is_some()).count();
             // It went there whichever leg served this phase, or whichever did, it went elsewhere.
             if fits == all && all > 0 {
@@ -297,8 +297,8 @@ fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             continue;
         };
         let migrated = case.facts.attempts() > 1;
-        let first = went().next().is_some_and(|first| same_worker(first, recorded));
-        if migrated && !same_worker(last, recorded) && first {
+        let first = went().next().is_some_and(|first| first.agrees(recorded));
+        if migrated && !last.agrees(recorded) && first {
             // Today's producer does so after every migration (spec request-trace.md).
             asked.unknown(Why::KnownFlaw);
             let (recorded, last) = (named(Some(recorded)), named(Some(last)));
@@ -318,7 +318,7 @@ fn workers(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             continue;
         }
         let level = if migrated { Level::Warning } else { Level::Error };
-        asked.expect_at(level, None, same_worker(last, recorded), || {
+        asked.expect_at(level, None, last.agrees(recorded), || {
             let (recorded, last) = (named(Some(recorded)), named(Some(last)));
             format!("went to {last} for {}, its record names {recorded}: expected one worker", phase.word())
         });

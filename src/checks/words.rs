@@ -50,8 +50,3 @@ pub(super) fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
         _ => None,
     }
 }
-
-/// The same worker, as far as both name a rank.
-pub(super) fn same_worker(one: Worker, other: Worker) -> bool {
-    one.agrees(other)
-}

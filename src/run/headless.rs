@@ -29,7 +29,8 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Prints the report.
 pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
-    gather(&args.input, |Gathered { store, input, filter, notes, .. }| {
+    gather(&args.input, |gathered| {
+        let Gathered { store, input, filter, notes, .. } = gathered.asked();
         let window_ns = args.window.map(|window| u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
         let report = Report::within(&store, input, filter.as_ref(), window_ns);
         let output = match (args.json, args.markdown) {
@@ -43,7 +44,8 @@ pub(super) fn report(args: cli::Report) -> Result<Ended, String> {
 
 /// Prints spans as OTLP JSON lines.
 pub(super) fn export(args: cli::Export) -> Result<Ended, String> {
-    gather(&args.input, |Gathered { store, input, filter, mut notes, .. }| {
+    gather(&args.input, |gathered| {
+        let Gathered { store, input, filter, mut notes, .. } = gathered.asked();
         let counts = store.counts();
         // What is turned away of senders is theirs to hear of, and they have.
         let mut lost: Vec<String> = if args.input.listen { Vec::new() } else { input.left_out(counts).collect() };
@@ -162,6 +164,16 @@ struct Gathered {
     coming: Coming,
 }
 
+impl Gathered {
+    /// With the checks asked when the filter goes by what they say.
+    fn asked(mut self) -> Self {
+        if self.filter.as_ref().is_some_and(Query::asks_checks) {
+            ask(&mut self.store, &self.input, self.coming);
+        }
+        self
+    }
+}
+
 /// Asks the checks of what came.
 fn ask(store: &mut Store, input: &InputSection, coming: Coming) {
     if input.has_losses(store) {
@@ -236,9 +248,6 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         }
     }
     store.finish(end_ns);
-    if filter.as_ref().is_some_and(Query::asks_checks) {
-        ask(&mut store, &input, coming);
-    }
     let mut ended = print(Gathered { store, input, filter, notes, coming })?;
     if unreadable > 0 {
         let of = args.files.len();

@@ -254,17 +254,18 @@ impl Store {
     pub fn note_losses(&mut self) {
         self.checked.run.note_lost_spans();
         self.checked.run.note_lost_records();
-        for (key, request) in self.requests.iter_mut().filter(|(_, request)| request.asked.answers.is_some()) {
-            if !std::mem::replace(&mut request.asked.later, true) {
-                self.checked.later.push_back((0, *key));
-            }
-        }
+        self.ask_later(|asked| asked.answers.is_some());
     }
 
     /// Has every request asked that was not yet, those in flight too: nothing more comes, and what is wrong with what there
     /// is can be told.
     pub fn ask_the_rest(&mut self) {
-        for (key, request) in self.requests.iter_mut().filter(|(_, request)| request.asked.answers.is_none()) {
+        self.ask_later(|asked| asked.answers.is_none());
+    }
+
+    /// Has these requests asked the next time that the checks are.
+    fn ask_later(&mut self, which: impl Fn(&Asked) -> bool) {
+        for (key, request) in self.requests.iter_mut().filter(|(_, request)| which(&request.asked)) {
             if !std::mem::replace(&mut request.asked.later, true) {
                 self.checked.later.push_back((0, *key));
             }

@@ -9,6 +9,7 @@ use crate::checks::Level;
 use crate::checks::load::ledger::Ledger;
 use crate::checks::load::{Class, Comparison};
 use crate::lifecycle::stage::Outcome;
+use crate::view::format;
 
 /// The comparison with a load generator's list.
 #[derive(Clone, Debug, Serialize)]
@@ -93,7 +94,7 @@ fn sentence((outcome, client, root): &(&str, u64, u64)) -> String {
 
 /// That so many requests are missing and may not be.
 pub(super) fn unseen(requests: u64) -> String {
-    let noun = if requests == 1 { "request" } else { "requests" };
+    let noun = format::noun(requests, "request", "requests");
     format!(
         "{requests} {noun} that the load generator saw without a root here, which may have been lost or on its way: not \
          compared, and counts are unknown"

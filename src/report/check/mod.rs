@@ -18,6 +18,7 @@ use crate::lifecycle::request::RequestKey;
 use crate::query::Query;
 use crate::report::InputSection;
 use crate::store::{CheckCounts, GRACE_NS, Store, Violation};
+use crate::view::format;
 pub use load::{LedgerRows, LoadRows, PhaseRow};
 
 /// The version of the JSON.
@@ -376,7 +377,7 @@ fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<Reque
     let unsettled = store.checked().unsettled().iter().filter(waits).count();
     if unsettled > 0 {
         let grace = GRACE_NS / 1_000_000_000;
-        let of = if unsettled == 1 { "request" } else { "requests" };
+        let of = format::noun(unsettled as u64, "request", "requests");
         out.push(format!(
             "what is missing of {unsettled} {of}, heard of within the last {grace} s, may have been on its way and is unknown: end \
              {grace} s after the last request arrived"
