@@ -6,7 +6,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use reqtop::checks::load::{Class, LoadList, LoadRecord, aiperf, compare, ledger};
+use reqtop::checks::load::{Class, Comparison, LoadList, LoadRecord, aiperf, compare, ledger};
 use reqtop::checks::{self, Answer, Answers, Learned, Level, Moment, Run};
 use reqtop::demo::{self, Cluster, Settings};
 use reqtop::lifecycle::record::Record;
@@ -83,6 +83,16 @@ impl Fed {
         }
         let ask = |key: &RequestKey| checks::answer(&self.0.request(*key).unwrap(), &run, Moment::Settled);
         keys.iter().map(|key| (*key, ask(key))).collect()
+    }
+
+    /// The HTTP status that a request's spans tell.
+    fn status(&self, key: RequestKey) -> Option<u64> {
+        self.0.request(key).and_then(|view| view.http_status())
+    }
+
+    /// The requests compared with a load generator's list.
+    fn compared(&self, list: &LoadList) -> Comparison {
+        compare(list, self.0.requests(), |key| self.status(key))
     }
 }
 
@@ -248,7 +258,7 @@ fn aiperf_agrees_as_its_truth_says() {
             phases: aiperf::phase_manifest(&text(&format!("{name}.phase_manifest.json"))).unwrap(),
         };
         let truth: Json = serde_json::from_str(&text(&format!("{name}.truth.json"))).unwrap();
-        let comparison = compare(&list, fed.0.requests());
+        let comparison = fed.compared(&list);
         assert_eq!(comparison.roots, truth["roots"].as_u64().unwrap());
         let sides = [("aiperf", true), ("root", false)];
         for (side, client) in sides {
@@ -304,7 +314,7 @@ fn disagreements_with_aiperf_are_found_and_classes_named() {
     let gone = list.records.remove(gone);
     let end_ns = fed.0.requests().find(|(_, facts)| *facts.x_request_id == *gone.x_request_id).unwrap().1.terminal_ns;
     list.phases[1].end_ns = end_ns.map(|end_ns| end_ns + 2_000_000);
-    let comparison = compare(&list, fed.0.requests());
+    let comparison = fed.compared(&list);
     let checks: Vec<_> = comparison.disagreements.iter().map(|found| found.check).collect();
     assert_eq!(checks.len(), 2, "{:?}", comparison.disagreements);
     assert!(checks.contains(&"load.tokens") && checks.contains(&"load.request"));
@@ -314,7 +324,7 @@ fn disagreements_with_aiperf_are_found_and_classes_named() {
     let mut odd = list.clone();
     odd.records.push(odd.records[0].clone());
     odd.records.push(LoadRecord { x_request_id: "".into(), ..odd.records[0].clone() });
-    let told: Vec<_> = compare(&odd, fed.0.requests()).disagreements.into_iter().map(|one| one.message).collect();
+    let told: Vec<_> = fed.compared(&odd).disagreements.into_iter().map(|one| one.message).collect();
     assert!(told.iter().any(|one| one.contains("lists this client id twice, expected once")), "{told:?}");
     assert!(
         told.iter().any(|one| one.starts_with("a request without a client id: the load generator saw")),
@@ -322,7 +332,30 @@ fn disagreements_with_aiperf_are_found_and_classes_named() {
     );
     // The root of a client that sends no such id.
     list.phases[1].end_ns = Some(7);
-    assert_eq!(compare(&list, fed.0.requests()).others.len(), 1);
+    assert_eq!(fed.compared(&list).others.len(), 1);
+}
+
+/// A client that claims success of what was answered with 529 is not explained by a stream that broke after 200.
+#[test]
+fn a_rejection_is_not_called_a_broken_stream() {
+    use reqtop::checks::load::{Seen, Usage};
+    let fed = Fed::capture("aiperf-queue");
+    let mut list = LoadList {
+        records: aiperf::profile_export(&text("aiperf-queue.profile_export.jsonl.gz")).unwrap(),
+        phases: aiperf::phase_manifest(&text("aiperf-queue.phase_manifest.json")).unwrap(),
+    };
+    let statuses: BTreeSet<_> = fed.0.requests().filter_map(|(key, _)| fed.status(key)).collect();
+    assert_eq!(statuses, BTreeSet::from([200, 529]));
+    let rejected = list.records.iter().position(|record| record.seen == Seen::Code(529)).unwrap();
+    (list.records[rejected].seen, list.records[rejected].usage) = (Seen::Success, Usage::default());
+    let told: Vec<_> = fed.compared(&list).disagreements.into_iter().map(|one| one.message).collect();
+    assert!(matches!(&told[..], [one] if one.contains("saw success, the cluster rejected")), "{told:?}");
+    let mut run = Run::beside(64 << 20);
+    run.set_load(list.records.iter().cloned());
+    let id = &list.records[rejected].x_request_id;
+    let (key, _) = fed.0.requests().find(|(_, facts)| *facts.x_request_id == **id).unwrap();
+    let answers = checks::answer(&fed.0.request(key).unwrap(), &run, Moment::Settled);
+    assert_eq!(violated(&answers), BTreeSet::from(["load.request"]));
 }
 
 /// The exit status, JSON, JUnit and annotations come from one verdict: none fails alone.
@@ -452,7 +485,7 @@ fn a_stream_that_broke_before_its_first_token_counts_as_its_root() {
             (key, facts)
         });
         let changed: Vec<_> = changed.collect();
-        let comparison = compare(&list, changed.iter().map(|(key, facts)| (*key, facts)));
+        let comparison = compare(&list, changed.iter().map(|(key, facts)| (*key, facts)), |key| fed.status(key));
         assert_eq!(comparison.agrees(), agrees, "{seen:?} {root:?}: {:?}", comparison.unequal_counts());
     }
 }

@@ -136,7 +136,17 @@ pub enum Node {
     Missing(SpanId),
 }
 
+/// The event with which a frontend says that its answer has begun, and with which HTTP status (spec lifecycle-spans §6).
+const ANSWERED: &str = "http response sent";
+
 impl RequestView<'_> {
+    /// The HTTP status that it was answered with; `None` when no span says.
+    pub fn http_status(&self) -> Option<u64> {
+        let frontend = self.spans.iter().filter(|span| span.stage == Stage::Http);
+        let mut answers = frontend.filter_map(|span| span.event(ANSWERED));
+        answers.find_map(|event| event.attrs.clone().find(|attr| attr.key == "status")?.value.as_u64())
+    }
+
     /// The tree in reading order: parents before children, siblings by start. Spans whose parent has not arrived stand
     /// below a row that names it. Works on chains of any depth.
     pub fn tree(&self) -> Vec<TreeRow> {

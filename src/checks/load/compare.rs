@@ -85,14 +85,26 @@ impl Comparison {
         unequal
     }
 
+    /// The same in sentences.
+    pub fn unequal_sentences(&self) -> Vec<String> {
+        let told = |(phase, outcome, client, root)| {
+            format!("phase {phase:?}: the load generator counts {client} {outcome}, the roots {root}")
+        };
+        self.unequal_counts().into_iter().map(told).collect()
+    }
+
     /// Whether everything agrees.
     pub fn agrees(&self) -> bool {
         self.disagreements.is_empty() && self.unequal_counts().is_empty()
     }
 }
 
-/// Compares a load generator's list with the requests.
-pub fn compare<'a>(list: &LoadList, requests: impl Iterator<Item = (RequestKey, &'a Facts)>) -> Comparison {
+/// Compares a load generator's list with the requests; `status` is asked for the HTTP status that a request's spans tell.
+pub fn compare<'a>(
+    list: &LoadList,
+    requests: impl Iterator<Item = (RequestKey, &'a Facts)>,
+    status: impl Fn(RequestKey) -> Option<u64>,
+) -> Comparison {
     let mut by_id: BTreeMap<&str, Vec<(RequestKey, &Facts)>> = BTreeMap::new();
     let mut rest: Vec<(RequestKey, &Facts)> = Vec::new();
     for (key, facts) in requests {
@@ -110,7 +122,7 @@ pub fn compare<'a>(list: &LoadList, requests: impl Iterator<Item = (RequestKey, 
             continue;
         }
         let sides = by_id.remove(record.x_request_id.as_str()).unwrap_or_default();
-        comparison.take(record, &sides);
+        comparison.take(record, &sides, &status);
     }
     rest.extend(by_id.into_values().flatten());
     rest.sort_by_key(|(key, _)| *key);
@@ -144,7 +156,12 @@ fn disagreement(
 }
 
 impl Comparison {
-    fn take(&mut self, record: &LoadRecord, sides: &[(RequestKey, &Facts)]) {
+    fn take(
+        &mut self,
+        record: &LoadRecord,
+        sides: &[(RequestKey, &Facts)],
+        status: &impl Fn(RequestKey) -> Option<u64>,
+    ) {
         let counts = self.phases.entry(record.phase.clone()).or_default();
         let disagree = |check, request, message| disagreement(record, check, request, message);
         let name = named(record);
@@ -154,7 +171,7 @@ impl Comparison {
             self.disagreements.push(disagree("load.request", Some(*key), message));
         }
         let side = sides.first();
-        let verdict = judge(record, side.map(|(_, facts)| *facts));
+        let verdict = judge(record, side.map(|(_, facts)| *facts), || side.and_then(|(key, _)| status(*key)));
         if let Some((_, facts)) = side {
             let word = if facts.has_root { facts.outcome_text() } else { "no root" };
             // Where no root can be, both sides count the same.

@@ -7,7 +7,7 @@
 //!
 //! `requests` lists what was sent, one by one: `code` is the HTTP status, or `error` a word (`aborted`, `timeout`,
 //! `refused`, …). `results` counts by kind and result, as `dev-cluster/load.py` prints them: a status, `aborted`, a word
-//! for a broken stream, an exception's name. Of its kinds, `completion` makes no root and `session` is three requests.
+//! for a broken stream, an exception's name, which begins with a capital. Of its kinds, `completion` makes no root and `session` is three requests.
 
 use std::collections::BTreeMap;
 
@@ -119,8 +119,12 @@ pub fn parse(text: &str) -> Result<Ledger, String> {
     }
     let mut ledger = Ledger::default();
     for request in raw.requests {
-        let seen = match (request.code, &request.error) {
-            (_, Some(error)) => seen(error),
+        let seen = match (request.code, request.error.as_ref().filter(|error| !error.is_empty())) {
+            (_, Some(error)) => match seen(error) {
+                // Whatever the number, it was called an error.
+                Seen::Success => Seen::Other(clean(error)),
+                seen => seen,
+            },
             (Some(code), None) => of_code(code),
             // Whoever says neither has not said how it ended: that is no success.
             (None, None) => {
@@ -142,22 +146,31 @@ pub fn parse(text: &str) -> Result<Ledger, String> {
     }
     for (kind, results) in raw.results {
         for (result, count) in results {
-            ledger.count(&kind, &result, count);
+            ledger.count(&kind, &result, count)?;
         }
     }
     Ok(ledger)
 }
 
 impl Ledger {
-    fn count(&mut self, kind: &str, result: &str, count: u64) {
+    fn count(&mut self, kind: &str, result: &str, count: u64) -> Result<(), String> {
         if result.starts_with("skipped") {
-            return;
+            return Ok(());
         }
         if kind == "completion" {
             self.without_root = self.without_root.saturating_add(count);
-            return;
+            return Ok(());
         }
         let seen = seen(result);
+        // A word that is not known would excuse as many roots as it counts.
+        if matches!(&seen, Seen::Other(word) if !word.starts_with(char::is_uppercase)) {
+            return Err(format!(
+                "results of {:?}: expected an HTTP status, aborted, timeout, refused, {} or an exception's name, found {:?}",
+                clean(kind),
+                BROKEN_WORDS.join(", "),
+                clean(result)
+            ));
+        }
         // A conversation goes on only after an answer.
         let turns = if kind == "session" && seen == Seen::Success { TURNS } else { 1 };
         let requests = count.saturating_mul(turns);
@@ -170,6 +183,7 @@ impl Ledger {
             None if seen == Seen::Broken => self.broken = self.broken.saturating_add(requests),
             None => self.errors = self.errors.saturating_add(requests),
         }
+        Ok(())
     }
 }
 
@@ -229,6 +243,21 @@ mod tests {
         }
     }
 
+    /// A word that nobody knows would excuse whatever is missing.
+    #[test]
+    fn a_result_that_is_no_known_word_is_refused() {
+        for word in ["completed", "ok", "", "success"] {
+            let told = parse(&format!(r#"{{"results":{{"unary":{{"200":3,"{word}":5}}}}}}"#)).unwrap_err();
+            assert!(told.contains("\"unary\"") && told.contains("aborted"), "{told}");
+        }
+        let requests = parse(
+            r#"{"requests":[{"x_request_id":"a","error":"200"},{"x_request_id":"b","error":"","code":200},
+            {"x_request_id":"c","error":"529"}]}"#,
+        );
+        let seen: Vec<_> = requests.unwrap().records.into_iter().map(|record| record.seen).collect();
+        assert_eq!(seen, [Seen::Other("200".into()), Seen::Success, Seen::Code(529)]);
+    }
+
     #[test]
     fn requests_one_by_one_are_read() {
         let ledger = parse(
@@ -238,7 +267,7 @@ mod tests {
         .unwrap();
         let seen: Vec<_> = ledger.records.iter().map(|record| record.seen.clone()).collect();
         assert_eq!(seen, [Seen::Success, Seen::Code(529), Seen::Cancelled, Seen::Broken]);
-        let many = parse(r#"{"results":{"session":{"200":9223372036854775808,"x":18446744073709551615}}}"#).unwrap();
+        let many = parse(r#"{"results":{"session":{"200":9223372036854775808,"X":18446744073709551615}}}"#).unwrap();
         assert!(many.counts["success"] == u64::MAX && many.has_counts() && many.unequal([0; 6]).len() == 1);
         assert_eq!(ledger.records[0].usage.completion, Some(3));
         assert!(parse("\u{feff}{\"results\":{\"unary\":{\"200\":1}}}").is_ok());

@@ -166,9 +166,9 @@ impl Seen {
     }
 }
 
-/// Compares the two sides of one request by the table of spec request-trace.md; `root` is `None` when no request with this
-/// client id is known.
-pub fn judge(record: &LoadRecord, request: Option<&Facts>) -> Verdict {
+/// Compares the two sides of one request by the table of spec request-trace.md; `request` is `None` when none with this
+/// client id is known, `status` the HTTP status that its spans tell.
+pub fn judge(record: &LoadRecord, request: Option<&Facts>, status: impl Fn() -> Option<u64>) -> Verdict {
     use Outcome::{Cancelled, Failed, Rejected, Success, TimedOut};
     let Some(facts) = request else {
         return match record.seen {
@@ -184,7 +184,9 @@ pub fn judge(record: &LoadRecord, request: Option<&Facts>) -> Verdict {
     };
     match (&record.seen, root) {
         (Seen::Success, Success) => Verdict::Agree,
-        (Seen::Success, Rejected | TimedOut | Failed) if record.usage.completion.is_none() => {
+        (Seen::Success, Rejected | TimedOut | Failed)
+            if record.usage.completion.is_none() && status().is_none_or(|status| status == 200) =>
+        {
             Verdict::Named(Class::BrokenAfter200)
         }
         (Seen::Cancelled | Seen::Code(499), Cancelled) => Verdict::Agree,
@@ -242,7 +244,7 @@ pub(super) const REQUEST: Check = Check {
 
 fn request(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let Some(record) = record_of(case, asked) else { return };
-    match judge(record, Some(case.facts)) {
+    match judge(record, Some(case.facts), || case.view.http_status()) {
         Verdict::Nothing => {}
         Verdict::Waiting => asked.unknown(Why::NoRoot),
         verdict => {
@@ -348,12 +350,26 @@ mod tests {
         assert_eq!(ask(&scene(), &saw(Seen::Cancelled, None), id).0, Answer::Unknown(Why::NotHere));
     }
 
+    /// What was answered with an error from the start did not break after 200.
+    #[test]
+    fn a_success_that_was_answered_with_an_error_is_none() {
+        let (claim, facts) =
+            (saw(Seen::Success, None).0, Facts { outcome: Some(Outcome::Rejected), ..Facts::default() });
+        for (status, expected) in [
+            (None, Verdict::Named(Class::BrokenAfter200)),
+            (Some(200), Verdict::Named(Class::BrokenAfter200)),
+            (Some(529), Verdict::Disagree),
+        ] {
+            assert_eq!(judge(&claim, Some(&facts), || status), expected, "{status:?}");
+        }
+    }
+
     #[test]
     fn the_table_of_the_spec() {
         use Verdict::{Agree, Disagree, Named};
         let judged = |seen: Seen, completion, root: Option<Outcome>| {
             let facts = root.map(|root| Facts { outcome: Some(root), ..Facts::default() });
-            judge(&saw(seen, completion).0, facts.as_ref())
+            judge(&saw(seen, completion).0, facts.as_ref(), || None)
         };
         let (success, cancelled) = (Some(Outcome::Success), Some(Outcome::Cancelled));
         let (rejected, timed_out) = (Some(Outcome::Rejected), Some(Outcome::TimedOut));

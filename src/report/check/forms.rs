@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 use crate::lifecycle::text;
 use crate::report::lines::Lines;
 
-use super::{CheckReport, CheckRow, LedgerRows, ViolationRow};
+use super::{CheckReport, CheckRow, ViolationRow};
 
 /// A test case of JUnit.
 enum Case {
@@ -28,8 +28,8 @@ impl CheckReport {
         serde_json::to_string_pretty(self).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"))
     }
 
-    /// As JUnit XML: a test case per check, expectation and side of the load generator; what fails here fails the run, and
-    /// a check that could be told for no request is skipped.
+    /// As JUnit XML: a test case per check and expectation; what fails here fails the run, and a check that could be told for
+    /// no request is skipped.
     pub fn to_junit(&self) -> String {
         let mut cases: Vec<(&str, &str, Case)> = Vec::new();
         let told = lines(self.incomplete.iter().map(String::as_str));
@@ -57,16 +57,6 @@ impl CheckReport {
                 Case::Failed(format!("{} requests match", row.found), String::new())
             };
             cases.push(("reqtop.expect", &row.expect, case));
-        }
-        let of = |sentences: Vec<String>| match sentences.len() {
-            0 => Case::Passed,
-            count => Case::Failed(format!("{count} disagreements"), lines(sentences.iter().map(String::as_str))),
-        };
-        if let Some(load) = &self.load {
-            cases.push(("reqtop.load", "requests", of(load.disagreements.clone())));
-        }
-        if let Some(ledger) = &self.ledger {
-            cases.push(("reqtop.load", "counts", of(ledger.sentences().collect())));
         }
         let failed = cases.iter().filter(|(_, _, case)| matches!(case, Case::Failed(..))).count();
         let mut out = format!(
@@ -103,10 +93,6 @@ impl CheckReport {
         }
         for row in self.expectations.iter().filter(|row| !row.met) {
             let _ = writeln!(out, "::error title=expectation::{} requests match {}", row.found, one_line(&row.expect));
-        }
-        let disagreements = self.load.iter().flat_map(|load| load.disagreements.iter().cloned());
-        for sentence in disagreements.chain(self.ledger.iter().flat_map(LedgerRows::sentences)) {
-            let _ = writeln!(out, "::error title=load generator::{}", one_line(&sentence));
         }
         out
     }
@@ -163,7 +149,6 @@ impl Display for CheckReport {
                     phase.phase, phase.client, phase.root, phase.classes
                 )?;
             }
-            load.disagreements.iter().try_for_each(|one| writeln!(f, "✕ {one}"))?;
         }
         if let Some(ledger) = &self.ledger {
             writeln!(
@@ -171,7 +156,6 @@ impl Display for CheckReport {
                 "load generator's counts: {:?}, {} broken, {} errors, {} without root; roots {:?}",
                 ledger.client, ledger.broken, ledger.errors, ledger.without_root, ledger.root
             )?;
-            ledger.sentences().try_for_each(|one| writeln!(f, "✕ {one}"))?;
         }
         let unknown: u64 = self.checks.iter().map(|check| check.unknown).sum();
         let holds: u64 = self.checks.iter().map(|check| check.holds).sum();

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{CheckRow, Rules, ViolationRow};
-use crate::checks::Level;
+use super::{CheckRow, LISTED, Rules, ViolationRow};
 use crate::checks::load::ledger::Ledger;
-use crate::checks::load::{Class, Comparison};
+use crate::checks::load::{Class, Comparison, Disagreement};
+use crate::checks::{Answer, CheckId, Level};
 use crate::lifecycle::stage::Outcome;
+use crate::store::Store;
 use crate::view::format;
 
 /// The comparison with a load generator's list.
@@ -60,36 +61,44 @@ pub struct LedgerRows {
 
 impl LedgerRows {
     /// Compares a ledger with the roots, in the order of [`Outcome::ALL`].
-    pub(super) fn of(ledger: &Ledger, roots: [u64; 6], rules: &Rules) -> Self {
+    pub(super) fn of(ledger: &Ledger, roots: [u64; 6]) -> Self {
         let root = Outcome::ALL.iter().zip(roots).filter(|(_, count)| *count > 0);
-        let mut rows = Self {
+        Self {
             client: ledger.counts.clone(),
             broken: ledger.broken,
             errors: ledger.errors,
             without_root: ledger.without_root,
             root: root.map(|(outcome, count)| (outcome.word(), count)).collect(),
             unequal: ledger.unequal(roots).into_iter().map(|one| (one.outcome, one.client, one.root)).collect(),
-        };
-        rows.unequal.retain(|one| rules.asks(COUNT) && !rules.accepts(COUNT, &sentence(one)));
-        rows
+        }
     }
 
-    /// How many roots are missing, at most.
-    pub(super) fn missing(&self) -> u64 {
-        self.unequal.iter().map(|(_, client, root)| client.saturating_sub(*root)).sum()
+    /// How many roots are missing, at most, that are asked for.
+    pub(super) fn missing(&self, rules: &Rules) -> u64 {
+        let asked = self.unequal.iter().filter(|one| !is_accepted(one, rules));
+        asked.map(|(_, client, root)| client.saturating_sub(*root)).sum()
     }
 
     /// Every difference in one sentence.
-    pub(super) fn sentences(&self) -> impl Iterator<Item = String> {
-        self.unequal.iter().map(sentence)
+    pub(super) fn sentences(&self) -> Vec<String> {
+        self.unequal.iter().map(sentence).collect()
     }
+
+    /// Leaves what is neither accepted nor not asked for.
+    pub(super) fn drop_accepted(&mut self, rules: &Rules) {
+        self.unequal.retain(|one| !is_accepted(one, rules));
+    }
+}
+
+fn is_accepted(one: &(&str, u64, u64), rules: &Rules) -> bool {
+    !rules.asks(COUNT) || rules.accepts(COUNT, &sentence(one))
 }
 
 /// The check that compares counts.
 const COUNT: &str = "load.count";
 
 fn sentence((outcome, client, root): &(&str, u64, u64)) -> String {
-    format!("{COUNT}: the ledger counts {client} {outcome}, the roots {root}")
+    format!("the ledger counts {client} {outcome}, the roots {root}")
 }
 
 /// That so many requests are missing and may not be.
@@ -101,28 +110,58 @@ pub(super) fn unseen(requests: u64) -> String {
     )
 }
 
-/// `load.count` is a check on the whole run: it holds or is violated once, or is unknown where the cluster's side may lack
-/// requests.
-pub(super) fn count(checks: &mut [CheckRow], comparison: &Comparison, rules: &Rules, may_lack: bool) {
-    let Some(row) = checks.iter_mut().find(|row| row.id == COUNT) else { return };
-    let unequal = comparison.unequal_counts();
-    if may_lack {
-        (row.holds, row.violated, row.unknown) = (0, 0, 1);
-        return;
+/// What `load.count` comes to: a check on the whole run, which holds or is violated once, or is unknown where the cluster's
+/// side may lack requests.
+#[derive(Default)]
+pub(super) struct Counted {
+    compared: bool,
+    may_lack: bool,
+    unequal: Vec<String>,
+}
+
+impl Counted {
+    /// Where counts were compared: the differences in sentences, and whether the cluster's side may lack requests.
+    pub(super) fn take(&mut self, unequal: Vec<String>, may_lack: bool) {
+        self.compared = true;
+        self.may_lack |= may_lack;
+        self.unequal.extend(unequal);
     }
-    (row.holds, row.violated, row.unknown) = if unequal.is_empty() { (1, 0, 0) } else { (0, 1, 0) };
-    row.violations.extend(unequal.iter().map(|(phase, outcome, client, root)| {
-        let message = format!("phase {phase:?}: the load generator counts {client} {outcome}, the roots {root}");
-        ViolationRow {
-            level: Level::Error.word(),
-            request_id: String::new(),
-            trace_id: None,
-            span_id: None,
-            accepted: rules.accepts(COUNT, &message),
-            message,
+
+    /// Fills the check's row.
+    pub(super) fn answer(self, checks: &mut [CheckRow], rules: &Rules) {
+        let Some(row) = checks.iter_mut().find(|row| row.id == COUNT).filter(|_| self.compared) else { return };
+        (row.holds, row.violated, row.unknown) = match (self.unequal.is_empty(), self.may_lack) {
+            (false, _) => (0, 1, 0),
+            (true, true) => (0, 0, 1),
+            (true, false) => (1, 0, 0),
+        };
+        for message in self.unequal {
+            add(row, String::new(), rules.accepts(COUNT, &message), message);
         }
-    }));
-    row.failing = row.violations.iter().filter(|row| !row.accepted).count() as u64;
+    }
+}
+
+/// Counts what no request's own check tells, such as a request that is missing or listed twice, as violations of the check
+/// that compares requests with the list.
+pub(super) fn disagree(checks: &mut [CheckRow], disagreements: &[Disagreement], store: &Store, rules: &Rules) {
+    for one in disagreements {
+        let of_request = one.request.and_then(|key| store.answers(key)).zip(CheckId::of(one.check));
+        if of_request.is_some_and(|(answers, id)| answers.of(id) == Answer::Violated) {
+            continue;
+        }
+        if let Some(row) = checks.iter_mut().find(|row| row.id == one.check) {
+            row.violated += 1;
+            add(row, one.x_request_id.to_string(), super::is_accepted(store, rules, one), one.message.clone());
+        }
+    }
+}
+
+fn add(row: &mut CheckRow, request_id: String, accepted: bool, message: String) {
+    row.failing += u64::from(!accepted);
+    if row.violations.len() < LISTED {
+        let level = Level::Error.word();
+        row.violations.push(ViolationRow { level, request_id, trace_id: None, span_id: None, accepted, message });
+    }
 }
 
 impl LoadRows {

@@ -271,9 +271,10 @@ impl CheckReport {
     /// The report on a store whose checks have all been asked ([`Store::check_all`]), filled from this input.
     pub fn of(store: &Store, input: &InputSection, rules: &Rules) -> Self {
         let scope = rules.scope(store);
-        let mut comparison = rules.load.as_ref().map(|list| compare(list, store.requests()));
+        let status = |key| store.request(key).and_then(|view| view.http_status());
+        let mut comparison = rules.load.as_ref().map(|list| compare(list, store.requests(), status));
         let mut checks = check_rows(store, scope.as_ref(), rules);
-        let mut unseen = None;
+        let (mut unseen, mut counted) = (None, load::Counted::default());
         if let Some(comparison) = &mut comparison {
             let missing = comparison.disagreements.iter().filter(|one| one.is_missing).count() as u64;
             let may_lack = store.checked().may_lack(missing);
@@ -281,18 +282,26 @@ impl CheckReport {
                 comparison.disagreements.retain(|one| !one.is_missing);
                 unseen = Some(load::unseen(missing));
             }
-            load::count(&mut checks, comparison, rules, may_lack);
+            // What is missing makes counts differ.
+            counted.take(if may_lack { Vec::new() } else { comparison.unequal_sentences() }, may_lack);
+            load::disagree(&mut checks, &comparison.disagreements, store, rules);
             comparison.disagreements.retain(|one| rules.asks(one.check) && !is_accepted(store, rules, one));
         }
         let roots = store.standing().by_outcome;
-        let mut ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, roots, rules));
+        let mut ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, roots));
         if let Some(rows) = &mut ledger {
-            let missing = rows.missing();
-            if store.checked().may_lack(missing) {
+            let missing = rows.missing(rules);
+            let may_lack = store.checked().may_lack(missing);
+            if may_lack {
                 rows.unequal.retain(|(_, client, root)| root >= client);
                 unseen = Some(load::unseen(missing));
             }
+            if rules.ledger.as_ref().is_some_and(Ledger::has_counts) {
+                counted.take(rows.sentences(), may_lack);
+            }
+            rows.drop_accepted(rules);
         }
+        counted.answer(&mut checks, rules);
         let expectations: Vec<ExpectationRow> =
             rules.expectations.iter().map(|expectation| expect(store, scope.as_ref(), expectation)).collect();
         let compares = rules.load.is_some() || rules.ledger.is_some();
@@ -439,6 +448,47 @@ mod tests {
         let count = lost.checks.iter().find(|row| row.id == "load.count").unwrap();
         assert!(lost.passed && (count.violated, count.unknown) == (0, 1), "{lost}");
         assert!(lost.incomplete.iter().any(|told| told.contains("without a root here")), "{lost}");
+    }
+
+    /// The verdict, its rows and its forms say one thing, also of what no request's own check tells.
+    #[test]
+    fn what_the_load_generator_contradicts_is_in_the_rows() {
+        let record = |id: &str| LoadRecord {
+            x_request_id: id.into(),
+            phase: "p".into(),
+            seen: Seen::Refused,
+            usage: Usage::default(),
+            end_ns: None,
+        };
+        let twice = LoadList { records: vec![record("x"), record("x")], phases: Vec::new() };
+        let ledger = |success| {
+            let mut ledger = Ledger::default();
+            ledger.counts.insert("success", success);
+            Some(ledger)
+        };
+        let mut store = Store::new(crate::store::Limits::default());
+        store.check_all();
+        let report = |rules: &Rules| CheckReport::of(&store, &InputSection::default(), rules);
+        let row = |report: &CheckReport, id: &str| {
+            let row = report.checks.iter().find(|row| row.id == id).unwrap();
+            (row.holds, row.violated, row.unknown, row.failing)
+        };
+        let listed = report(&Rules { load: Some(twice.clone()), ..Rules::default() });
+        assert_eq!((listed.passed, row(&listed, "load.request")), (false, (0, 1, 0, 1)), "{listed}");
+        assert_eq!((row(&listed, "load.count"), row(&listed, "load.tokens")), ((1, 0, 0, 0), (0, 0, 0, 0)));
+        let accepted =
+            Rules { load: Some(twice), baseline: Accepted::read("load.request").unwrap(), ..Rules::default() };
+        let accepted = report(&accepted);
+        assert_eq!((accepted.passed, row(&accepted, "load.request")), (true, (0, 1, 0, 0)), "{accepted}");
+        for (success, answer) in [(0, (1, 0, 0, 0)), (2, (0, 1, 0, 1))] {
+            let counted = report(&Rules { ledger: ledger(success), ..Rules::default() });
+            assert_eq!((counted.passed, row(&counted, "load.count")), (success == 0, answer), "{counted}");
+            let forms = [counted.to_junit(), counted.to_github(), counted.to_string()];
+            let tells = forms.map(|form| form.contains("the ledger counts 2 success, the roots 0"));
+            assert_eq!(tells, [success > 0; 3]);
+        }
+        let skipped = report(&Rules { ledger: ledger(2), skip: vec!["load".into()], ..Rules::default() });
+        assert!(skipped.passed);
     }
 
     #[test]
