@@ -12,7 +12,7 @@ use parking_lot::FairMutex;
 
 use crate::heap::Heap;
 use crate::source::decode;
-use crate::source::intake::{Body, Outlet, Payload, Receipt, Received, Refusal};
+use crate::source::intake::{Arrival, Body, Outlet, Payload, Receipt, Received, Refusal};
 use crate::store::Store;
 use crate::tap::Taps;
 use crate::tap::queue::Item;
@@ -33,13 +33,18 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The clock by which arrivals are counted, nanoseconds since the Unix epoch. An argument, so that tests choose it.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// Takes one payload into the store.
+/// Takes one payload into the store; one that arrives just now at `now_ns`.
 ///
 /// # Errors
 /// When the payload is not what it should be; the store is then as before.
 pub fn take_in(store: &mut Store, payload: &mut Payload, now_ns: u64) -> Result<Receipt, Refusal> {
+    let arrival = payload.arrival;
     let batch = decode(payload).map_err(Refusal::Malformed)?;
-    let done = store.ingest(&batch, now_ns);
+    let done = match arrival {
+        Arrival::Now => store.ingest(&batch, now_ns),
+        Arrival::At(arrived_ns) => store.ingest(&batch, arrived_ns),
+        Arrival::Before(by_ns) => store.ingest_undated(&batch, by_ns),
+    };
     let mut receipt = Receipt::of(&batch);
     if done.shed > 0 {
         receipt.taken -= done.shed;
@@ -114,7 +119,7 @@ pub fn start_with(
             let (mut next, mut taken) = (Some(first), 0);
             while let Some(mut delivery) = next {
                 taken += delivery.payload.size();
-                let now_ns = delivery.payload.arrived_ns.unwrap_or_else(|| clock());
+                let now_ns = delivery.payload.arrival.or(|| clock());
                 let mut store = store.lock();
                 let outcome = take_in(&mut store, &mut delivery.payload, now_ns);
                 next = outlet.try_recv();

@@ -251,4 +251,11 @@ impl<'a> Batch<'a> {
     pub fn links(&self, range: &Slice) -> &[LinkIn<'a>] {
         &self.links[range.start as usize..range.end as usize]
     }
+
+    /// When the last thing was that it tells of, nanoseconds since the epoch; `None` when it tells of none.
+    pub fn told_ns(&self) -> Option<u64> {
+        let spans = self.spans.iter().map(|span| span.start_ns.max(span.end_ns));
+        let signs = self.signs.iter().map(|sign| sign.time_ns);
+        spans.chain(self.records.iter().map(Record::written_ns)).chain(signs).max()
+    }
 }

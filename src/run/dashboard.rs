@@ -7,8 +7,8 @@ use parking_lot::FairMutex;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::files::Standing;
 use super::onward::Onward;
+use super::standing::Standing;
 use super::{Ended, clock, files, now, now_ns, runtime, stores};
 use crate::cli;
 use crate::pipeline::{self, Clock};
@@ -50,9 +50,9 @@ pub(super) fn run(args: cli::Dashboard) -> Result<Ended, String> {
     let time = standing.clone().map_or(Time::Wall, Time::Standing);
     let stage = Stage::new(&args.keep, &args.look, bound.as_ref(), &args.onward, time)?.linking(trace_url);
     let serving = bound.map(|bound| stage.serve(bound)).transpose()?;
-    stage.read(args.files, standing)?;
+    stage.read(args.files, standing.clone())?;
     if let Some(from) = from {
-        stage.read_store(from)?;
+        stage.read_store(from, standing)?;
     }
     let (ended, leaving) = stage.show();
     drop(serving);
@@ -210,7 +210,7 @@ impl Stage {
     }
 
     /// Reads a trace store beside the screen.
-    fn read_store(&self, from: remote::Settings) -> Result<(), String> {
+    fn read_store(&self, from: remote::Settings, standing: Option<Arc<Standing>>) -> Result<(), String> {
         let (shared, intake) = (Arc::clone(&self.shared), self.intake.clone());
         let clock = Arc::clone(&self.clock);
         if from.until == Until::Ever {
@@ -219,7 +219,7 @@ impl Stage {
         std::thread::Builder::new()
             .name("trace store".into())
             .spawn(move || {
-                stores::into_intake(&from, &intake, &shared);
+                stores::into_intake(&from, standing.as_deref(), &intake, &shared);
                 if from.until != Until::Ever {
                     files::settle(&shared, clock(), false);
                 }

@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::now_ns;
-use crate::pipeline::take_in;
+use super::standing::Standing;
 use crate::report::InputSection;
 use crate::source::file::follow::Followed;
 use crate::source::file::{self, Input, Limits, Problem, Progress, Sink, Summary};
@@ -34,8 +33,6 @@ pub(super) fn inputs(paths: &[PathBuf]) -> Vec<Input> {
 #[derive(Default)]
 pub(super) struct ReadIn {
     pub input: InputSection,
-    /// When the last request of a recording among them arrived.
-    pub arrived_ns: Option<u64>,
     /// Files that could not be read, or not to their end.
     pub unreadable: u64,
 }
@@ -44,10 +41,10 @@ pub(super) struct ReadIn {
 ///
 /// # Errors
 /// None of the files, or nothing in them, could be read: a report or a verdict on that would be about nothing.
-pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<ReadIn, String> {
-    let mut sink = Straight { store, input: InputSection::default(), kept: 0, taken: 0, arrived_ns: None };
+pub(super) fn into_store(paths: &[PathBuf], standing: &Standing, store: &mut Store) -> Result<ReadIn, String> {
+    let mut sink = Straight { store, standing, input: InputSection::default(), kept: 0, taken: 0 };
     let summary = file::read(&inputs(paths), Limits::default(), &mut sink);
-    let Straight { mut input, kept, arrived_ns, .. } = sink;
+    let Straight { mut input, kept, .. } = sink;
     input.files = paths.len() as u64 - summary.unreadable;
     (input.bad_lines, input.losses) = (summary.bad + summary.idle, summary.bad);
     if !paths.is_empty() && input.files == 0 {
@@ -57,7 +54,7 @@ pub(super) fn into_store(paths: &[PathBuf], store: &mut Store) -> Result<ReadIn,
         let first = input.problems.first().map_or("", String::as_str);
         return Err(format!("nothing in {} could be read; first: {first}", name_of(paths)));
     }
-    Ok(ReadIn { input, arrived_ns, unreadable: summary.unreadable })
+    Ok(ReadIn { input, unreadable: summary.unreadable })
 }
 
 /// Refuses before there is a screen what it could show nothing of: when none of the files can be opened. One that is
@@ -101,25 +98,22 @@ fn name_of(paths: &[PathBuf]) -> String {
 
 struct Straight<'a> {
     store: &'a mut Store,
+    standing: &'a Standing,
     input: InputSection,
     /// Spans, records and logs that were good.
     kept: u64,
     /// Bytes since the store was last brought up to date.
     taken: usize,
-    /// When the last payload of a recording arrived.
-    arrived_ns: Option<u64>,
 }
 
 impl Sink for Straight<'_> {
-    fn payload(&mut self, mut payload: Payload) -> Result<Receipt, Refusal> {
+    fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal> {
         self.taken += payload.size();
-        self.arrived_ns = self.arrived_ns.max(payload.arrived_ns);
-        let now_ns = payload.arrived_ns.unwrap_or_else(now_ns);
-        let receipt = take_in(self.store, &mut payload, now_ns)?;
+        let receipt = self.standing.take(payload, self.store)?;
         self.kept += receipt.taken;
         if self.taken >= REFRESH_BYTES {
             self.taken = 0;
-            self.store.refresh(now_ns);
+            self.store.refresh(self.standing.now_ns());
         }
         Ok(receipt)
     }
@@ -136,32 +130,6 @@ impl Sink for Straight<'_> {
 
     fn progress(&mut self, _: Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
-    }
-}
-
-/// The time of what nothing is added to: it stands still, so that what is in flight there is for as long as one looks. As in
-/// a report, it is that of the last arrival where recordings say it.
-pub(super) struct Standing {
-    opened_ns: u64,
-    arrived_ns: AtomicU64,
-}
-
-impl Standing {
-    /// At this moment, nanoseconds since the epoch, as long as nothing says better.
-    pub(super) fn new(opened_ns: u64) -> Self {
-        Self { opened_ns, arrived_ns: AtomicU64::new(0) }
-    }
-
-    /// The present of the files.
-    pub(super) fn now_ns(&self) -> u64 {
-        match self.arrived_ns.load(Ordering::Relaxed) {
-            0 => self.opened_ns,
-            arrived_ns => arrived_ns,
-        }
-    }
-
-    fn arrived(&self, arrived_ns: u64) {
-        self.arrived_ns.fetch_max(arrived_ns, Ordering::Relaxed);
     }
 }
 
@@ -195,6 +163,7 @@ pub(super) fn settle(shared: &Shared, now_ns: u64, has_losses: bool) {
         }
         store.ask_the_rest();
     }
+    shared.report(|vitals| vitals.ended = true);
     let mut waits = true;
     while waits {
         let mut store = shared.store.lock();
@@ -305,10 +274,10 @@ struct Beside<'a> {
 
 impl Sink for Beside<'_> {
     fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal> {
-        if let (Some(standing), Some(arrived_ns)) = (self.standing, payload.arrived_ns) {
-            standing.arrived(arrived_ns);
+        match self.standing {
+            Some(standing) => standing.offer(payload, self.intake, self.shared),
+            None => self.intake.offer_blocking(payload),
         }
-        self.intake.offer_blocking(payload)
     }
 
     fn problem(&mut self, problem: Problem) {

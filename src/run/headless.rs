@@ -8,6 +8,7 @@ use parking_lot::FairMutex;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::onward::Onward;
+use super::standing::Standing;
 use super::{Ended, Output, clock, files, now, now_ns, runtime, say, stores};
 use crate::checks::load::{LoadList, aiperf, ledger};
 use crate::cli;
@@ -197,14 +198,14 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
     };
     let mut store = Store::new(settings::limits(&args.keep));
     let from = settings::store(&args.from, filter.as_ref(), Until::Now, now_ns())?;
-    let files::ReadIn { mut input, arrived_ns, unreadable } = files::into_store(&args.files, &mut store)?;
+    let standing = Standing::new(now_ns());
+    let files::ReadIn { mut input, unreadable } = files::into_store(&args.files, &standing, &mut store)?;
     if let Some(from) = &from {
-        stores::into_store(from, &mut store, &mut input)?;
+        stores::into_store(from, &standing, &mut store, &mut input)?;
     }
     let (mut notes, mut finished) = (Vec::new(), None);
-    // What is read from recordings alone stands as it did when the last of it arrived.
-    let mut end_ns = arrived_ns.filter(|_| from.is_none()).unwrap_or_else(now_ns);
-    let mut coming = if from.is_some() { Coming::Writing(end_ns) } else { Coming::Nothing };
+    let mut end_ns = standing.now_ns();
+    let mut coming = if from.is_some() { Coming::Writing(now_ns()) } else { Coming::Nothing };
     if let Some(bound) = bound {
         let addresses = |addresses: Vec<std::net::SocketAddr>| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

@@ -10,6 +10,7 @@ mod headless;
 mod lists;
 mod onward;
 mod replay;
+mod standing;
 mod stores;
 
 use std::io::{self, BufWriter, Write};

@@ -108,7 +108,8 @@ mod tests {
     use crate::demo::{self, Cluster};
     use crate::pipeline;
     use crate::report::{InputSection, Report};
-    use crate::run::files::{Standing, into_intake};
+    use crate::run::files::into_intake;
+    use crate::run::standing::Standing;
     use crate::source::intake::{Bounds, Intake, Signal, channel};
     use crate::source::replay::Speed;
     use crate::store::{self, Store};

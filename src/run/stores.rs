@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use super::files::TOLD;
+use super::standing::Standing;
 use super::{now_ns, say};
-use crate::pipeline::take_in;
 use crate::report::InputSection;
 use crate::source::intake::{Intake, Payload, Receipt, Refusal};
-use crate::source::remote::{self, Progress, Settings, Sink};
+use crate::source::remote::{self, Progress, Settings, Sink, Until};
 use crate::store::Store;
 use crate::tui::Shared;
 use crate::view::header::{Done, Loading};
@@ -23,9 +23,15 @@ const REFRESH_BYTES: usize = 8 << 20;
 ///
 /// # Errors
 /// Why it could not be read.
-pub(super) fn into_store(settings: &Settings, store: &mut Store, input: &mut InputSection) -> Result<(), String> {
+pub(super) fn into_store(
+    settings: &Settings,
+    standing: &Standing,
+    store: &mut Store,
+    input: &mut InputSection,
+) -> Result<(), String> {
+    stand(settings, standing);
     let said = std::io::stderr().is_terminal().then(Instant::now);
-    let mut sink = Straight { store, input, taken: 0, said };
+    let mut sink = Straight { store, standing, input, taken: 0, said };
     let progress = remote::read(settings, &now_ns, &mut sink)?;
     if said.is_some() {
         say(&format!("{}: {} traces", settings.name(), progress.traces));
@@ -33,8 +39,16 @@ pub(super) fn into_store(settings: &Settings, store: &mut Store, input: &mut Inp
     Ok(())
 }
 
+/// What goes up to the present stands there.
+fn stand(settings: &Settings, standing: &Standing) {
+    if settings.until == Until::Now {
+        standing.reaches_the_present();
+    }
+}
+
 struct Straight<'a> {
     store: &'a mut Store,
+    standing: &'a Standing,
     input: &'a mut InputSection,
     taken: usize,
     /// When the terminal was last told; `None` when there is none.
@@ -42,12 +56,12 @@ struct Straight<'a> {
 }
 
 impl Sink for Straight<'_> {
-    fn payload(&mut self, mut payload: Payload) -> Result<Receipt, Refusal> {
+    fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal> {
         self.taken += payload.size();
-        let receipt = take_in(self.store, &mut payload, now_ns())?;
+        let receipt = self.standing.take(payload, self.store)?;
         if self.taken >= REFRESH_BYTES {
             self.taken = 0;
-            self.store.refresh(now_ns());
+            self.store.refresh(self.standing.now_ns());
         }
         Ok(receipt)
     }
@@ -76,8 +90,11 @@ impl Sink for Straight<'_> {
 }
 
 /// Reads a trace store beside a screen, which shows how far it has come and what went wrong.
-pub(super) fn into_intake(settings: &Settings, intake: &Intake, shared: &Shared) {
-    let mut sink = Beside { intake, shared, name: settings.name(), problems: 0 };
+pub(super) fn into_intake(settings: &Settings, standing: Option<&Standing>, intake: &Intake, shared: &Shared) {
+    if let Some(standing) = standing {
+        stand(settings, standing);
+    }
+    let mut sink = Beside { intake, shared, standing, name: settings.name(), problems: 0 };
     let ended = remote::read(settings, &now_ns, &mut sink);
     shared.report(|vitals| {
         vitals.loading = None;
@@ -88,13 +105,18 @@ pub(super) fn into_intake(settings: &Settings, intake: &Intake, shared: &Shared)
 struct Beside<'a> {
     intake: &'a Intake,
     shared: &'a Shared,
+    /// Its time, when nothing is added to it.
+    standing: Option<&'a Standing>,
     name: String,
     problems: usize,
 }
 
 impl Sink for Beside<'_> {
     fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal> {
-        self.intake.offer_blocking(payload)
+        match self.standing {
+            Some(standing) => standing.offer(payload, self.intake, self.shared),
+            None => self.intake.offer_blocking(payload),
+        }
     }
 
     fn problem(&mut self, words: String) {

@@ -42,10 +42,32 @@ pub struct Payload {
     pub body: Body,
     /// What the source refused or only counted on the way; the batch starts from it.
     pub tally: Tally,
-    /// When it arrived, nanoseconds since the epoch, where the source knows better than the clock: a recording.
-    pub arrived_ns: Option<u64>,
+    /// When it arrived.
+    pub arrival: Arrival,
     /// Who has passed it on before.
     pub way: Way,
+}
+
+/// When a payload arrived, as far as its source knows; nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrival {
+    /// Just now, by the clock of whoever takes it in.
+    #[default]
+    Now,
+    /// Then: a recording says so.
+    At(u64),
+    /// Before that, and nobody noted when: a file.
+    Before(u64),
+}
+
+impl Arrival {
+    /// When it arrived, else what a clock says.
+    pub fn or(self, clock: impl FnOnce() -> u64) -> u64 {
+        match self {
+            Self::At(arrived_ns) => arrived_ns,
+            Self::Now | Self::Before(_) => clock(),
+        }
+    }
 }
 
 /// The data of a payload.
@@ -60,12 +82,17 @@ pub enum Body {
 impl Payload {
     /// An export request in protobuf, as it came.
     pub fn otlp(signal: Signal, bytes: impl Into<Bytes>) -> Self {
-        Self { body: Body::Otlp(signal, bytes.into()), tally: Tally::default(), arrived_ns: None, way: Way::Straight }
+        Self {
+            body: Body::Otlp(signal, bytes.into()),
+            tally: Tally::default(),
+            arrival: Arrival::Now,
+            way: Way::Straight,
+        }
     }
 
     /// Trace records read from a file.
     pub fn records(records: Vec<Record>) -> Self {
-        Self { body: Body::Records(records), tally: Tally::default(), arrived_ns: None, way: Way::Straight }
+        Self { body: Body::Records(records), tally: Tally::default(), arrival: Arrival::Now, way: Way::Straight }
     }
 
     /// The bytes it takes in memory, about.

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::intake::{Body, Intake, Payload, Receipt, Refusal};
+use super::intake::{Arrival, Body, Intake, Payload, Receipt, Refusal};
 use super::otlp::wire;
 use crate::lifecycle::batch::Batch;
+use crate::lifecycle::record::Record;
 
 /// Nothing arrived for so long: the rest of the silence is left out.
 const LONGEST_SILENCE_NS: u64 = 60_000_000_000;
@@ -165,23 +166,20 @@ impl Replay {
     /// # Errors
     /// As [`Intake::offer_blocking`] says; [`Refusal::Closed`] after a stop.
     pub fn play(&self, mut payload: Payload) -> Result<Receipt, Refusal> {
-        let due_ns = payload.arrived_ns.or_else(|| told_ns(&payload)).unwrap_or(0);
-        payload.arrived_ns = Some(self.play.wait_until(due_ns).ok_or(Refusal::Closed)?);
+        let due_ns = payload.arrival.or(|| told_ns(&payload).unwrap_or(0));
+        payload.arrival = Arrival::At(self.play.wait_until(due_ns).ok_or(Refusal::Closed)?);
         self.intake.offer_blocking(payload)
     }
 }
 
-/// When the last thing ended that a payload tells of, nanoseconds since the epoch.
+/// When the last thing was that a payload tells of, nanoseconds since the epoch.
 fn told_ns(payload: &Payload) -> Option<u64> {
     match &payload.body {
-        Body::Records(records) => records.iter().map(|record| record.time_ms.saturating_mul(1_000_000)).max(),
+        Body::Records(records) => records.iter().map(Record::written_ns).max(),
         Body::Otlp(signal, bytes) => {
             let mut batch = Batch::default();
             wire::decode(*signal, bytes, &mut batch).ok()?;
-            let spans = batch.spans.iter().map(|span| span.end_ns.max(span.start_ns));
-            let records = batch.records.iter().map(|record| record.time_ms.saturating_mul(1_000_000));
-            let signs = batch.signs.iter().map(|sign| sign.time_ns);
-            spans.chain(records).chain(signs).max()
+            batch.told_ns()
         }
     }
 }

@@ -103,8 +103,8 @@ impl Coming {
     fn is_settled(self, request: &Request) -> bool {
         let (last_ns, now_ns) = match self {
             Self::Nothing => return true,
-            Self::Arrivals { since_ns, .. } if request.news_ns < since_ns => return true,
-            Self::Arrivals { until_ns, .. } => (request.news_ns, until_ns),
+            Self::Arrivals { since_ns, .. } if request.news_ns() < since_ns => return true,
+            Self::Arrivals { until_ns, .. } => (request.news_ns(), until_ns),
             Self::Writing(now_ns) => (request.heard.last_ns, now_ns),
         };
         last_ns.saturating_add(GRACE_NS) <= now_ns
@@ -332,7 +332,7 @@ impl Store {
             };
             self.checked.later.pop_front();
             let Some(request) = self.requests.get_mut(&key) else { continue };
-            let settled_ns = request.news_ns.saturating_add(GRACE_NS);
+            let settled_ns = request.news_ns().saturating_add(GRACE_NS);
             if settled_ns > due_ns && !is_due(settled_ns) {
                 self.checked.later.push_back((settled_ns, key));
                 continue;

@@ -62,7 +62,7 @@ impl Store {
         self.counts.records_evicted += gone.records.len() as u64;
         // By clocks that run ahead nothing begins later than it is heard of. An unlikely time is none to go by.
         let is_odd = gone.facts.marks.has(Marks::BAD_TIME);
-        let begun_ns = if is_odd { 0 } else { gone.facts.start_ns.min(gone.news_ns) };
+        let begun_ns = if is_odd { 0 } else { gone.facts.start_ns.min(gone.news_ns()) };
         self.gone.note_rid(&gone.rid, gone.traces.is_empty(), begun_ns);
         for slot in gone.traces.iter() {
             let trace = &self.traces[slot];

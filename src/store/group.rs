@@ -95,7 +95,7 @@ impl Store {
             if let Some(request) = self.requests.get_mut(&group.key) {
                 request.traces.put(slot, group.anchored);
                 request.inferred |= request.traces.len() > 1;
-                request.news_ns = request.news_ns.max(heard_ns);
+                request.arrived_ns = request.arrived_ns.max(heard_ns);
             }
             self.touch_request(group.key);
         }

@@ -83,6 +83,19 @@ pub struct Memory {
 impl Store {
     /// Takes in one batch. `now_ns` is the time of arrival.
     pub fn ingest(&mut self, batch: &Batch<'_>, now_ns: u64) -> Ingested {
+        self.arrived_ns = now_ns;
+        self.take(batch, now_ns)
+    }
+
+    /// Takes in one batch of which nobody noted when it arrived, but that it was before `by_ns`. As far as can be told that was
+    /// when the last thing happened that it tells of.
+    pub fn ingest_undated(&mut self, batch: &Batch<'_>, by_ns: u64) -> Ingested {
+        self.arrived_ns = self.arrived_ns.max(batch.told_ns().unwrap_or(0).min(by_ns));
+        self.take(batch, 0)
+    }
+
+    /// Takes in one batch that arrived then; 0 when nobody knows.
+    fn take(&mut self, batch: &Batch<'_>, now_ns: u64) -> Ingested {
         let mut done = Ingested::default();
         let mut memory = std::mem::take(&mut self.memory);
         memory.contexts.clear();
@@ -137,7 +150,6 @@ impl Store {
         for sign in &batch.signs {
             self.take_sign(sign, now_ns);
         }
-        self.arrived_ns = now_ns;
         self.version += 1;
         done
     }

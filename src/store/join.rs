@@ -134,7 +134,7 @@ impl Store {
             late: false,
             dirty: false,
             counted: false,
-            news_ns: now_ns,
+            arrived_ns: now_ns,
             heard: super::past::Heard::default(),
             accounted: 0,
         };
@@ -325,7 +325,7 @@ impl Store {
             return;
         }
         request.records.insert(Record { hold: self.holds, ..record.clone() });
-        request.news_ns = now_ns;
+        request.arrived_ns = request.arrived_ns.max(now_ns);
         self.count_record(record);
         self.touch_request(key);
     }
@@ -345,7 +345,7 @@ impl Store {
         if let Some(trace) = sign.trace {
             let slot = self.traces.slot(trace);
             if self.traces[slot].hear(&rid, sign) {
-                self.traces[slot].heard_ns = now_ns;
+                self.traces[slot].heard_ns = self.traces[slot].heard_ns.max(now_ns);
                 self.touch_trace(slot);
                 return;
             }
@@ -354,7 +354,7 @@ impl Store {
         let key = known.unwrap_or_else(|| self.new_request(rid, now_ns));
         if let Some(request) = self.requests.get_mut(&key) {
             request.told.get_or_insert_default().hear(sign);
-            request.news_ns = now_ns;
+            request.arrived_ns = request.arrived_ns.max(now_ns);
         }
         self.touch_request(key);
     }

@@ -207,12 +207,19 @@ struct Request {
     dirty: bool,
     /// Whether its facts are part of the standing.
     counted: bool,
-    /// When something last came for it.
-    news_ns: u64,
+    /// When something last came for it; 0 when nobody noted that.
+    arrived_ns: u64,
     /// When it was heard of, by its own times.
     heard: past::Heard,
     /// Bytes accounted for it.
     accounted: usize,
+}
+
+impl Request {
+    /// When there last was news of it: as it came, else by its own times.
+    fn news_ns(&self) -> u64 {
+        if self.arrived_ns == 0 { self.heard.last_ns } else { self.arrived_ns }
+    }
 }
 
 /// The request store.
@@ -333,7 +340,8 @@ impl Store {
         self.version
     }
 
-    /// When the last batch arrived; 0 before the first.
+    /// When the last batch arrived, nanoseconds since the epoch; 0 before the first. Of what nobody noted that of, the last
+    /// moment that it tells of.
     pub fn arrived_ns(&self) -> u64 {
         self.arrived_ns
     }

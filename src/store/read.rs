@@ -52,9 +52,9 @@ impl Store {
         self.aliases.get(&key).copied().filter(|key| self.requests.contains_key(key))
     }
 
-    /// When something last came for a request.
+    /// When there last was news of a request.
     pub fn news_ns(&self, key: RequestKey) -> Option<u64> {
-        self.requests.get(&self.resolve(key)?).map(|request| request.news_ns)
+        self.requests.get(&self.resolve(key)?).map(|request| request.news_ns())
     }
 
     /// Every span held, one after the other, control traffic too: for exports and reports of everything.

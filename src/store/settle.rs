@@ -43,8 +43,9 @@ impl Store {
         let told = self.told_of(key, request);
         let Some(request) = self.requests.get_mut(&key) else { return };
         request.dirty = false;
-        let lost = now_ns.saturating_sub(request.news_ns) >= self.limits.lost_after_ns;
         let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, Until::Now);
+        request.heard = Heard::of(&read, &request.records, Some(&told));
+        let lost = now_ns.saturating_sub(request.news_ns()) >= self.limits.lost_after_ns;
         let mut facts = assemble(&Input {
             request_id: &request.rid,
             spans: &read,
@@ -53,7 +54,6 @@ impl Store {
             lost,
             marks,
         });
-        request.heard = Heard::of(&read, &request.records, Some(&told));
         drop(read);
         facts.spans = spans as u32;
         // Once known it stays: what went is remembered for a while only.
@@ -123,7 +123,7 @@ impl Store {
         self.lost_checked_ns = now_ns;
         let limit = self.limits.lost_after_ns;
         let silent = |key: &&RequestKey| {
-            self.requests.get(key).is_some_and(|request| now_ns.saturating_sub(request.news_ns) >= limit)
+            self.requests.get(key).is_some_and(|request| now_ns.saturating_sub(request.news_ns()) >= limit)
         };
         let lost: Vec<RequestKey> = self.in_flight.iter().filter(silent).copied().collect();
         for key in lost {

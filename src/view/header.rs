@@ -76,6 +76,8 @@ pub struct Vitals {
     pub last_arrival_ns: Option<u64>,
     /// What is being read; `None` when nothing is, or only what is new.
     pub loading: Option<Loading>,
+    /// Whether nothing more comes.
+    pub ended: bool,
     /// The trace store that is followed.
     pub store: Option<String>,
     /// Where what is received goes on to.

@@ -1,4 +1,4 @@
-//! How the screen stands: live, still, or at a moment that has passed; in the words of the header and of titles. Owns: those
+//! How the screen stands: live, at the end of what there is, still, or at a moment that has passed; in the words of the header and of titles. Owns: those
 //! words. Keeps out: moving in time (`tui::travel`).
 
 use super::window::Window;
@@ -9,6 +9,8 @@ use super::{Line, Piece, Tone, format};
 pub enum Pace {
     /// Shows what comes in.
     Live,
+    /// Shows all there is: nothing more comes in.
+    Ended,
     /// Frozen; as many requests have come since.
     Paused {
         /// Requests since the pause.
@@ -31,6 +33,10 @@ impl Pace {
                 let long = vec![Piece::new("LIVE ", Tone::Good), Piece::plain(window.word())];
                 (long.clone(), long)
             }
+            Self::Ended => {
+                let long = vec![Piece::new("ENDED ", Tone::Dim), Piece::plain(window.word())];
+                (long.clone(), long)
+            }
             Self::Paused { newer } => {
                 let short = vec![Piece::new("PAUSED ", Tone::Warn), Piece::plain(window.word())];
                 let mut long = short.clone();
@@ -47,10 +53,10 @@ impl Pace {
         }
     }
 
-    /// For titles: nothing while it is live.
+    /// For titles: nothing while all there is is shown.
     pub fn mark(self) -> Line {
         match self {
-            Self::Live => Line::new(),
+            Self::Live | Self::Ended => Line::new(),
             Self::Paused { .. } => vec![Piece::new("PAUSED", Tone::Warn)],
             Self::Back { at_ns, ago_ns } => vec![
                 Piece::new("BACK ", Tone::Warn),

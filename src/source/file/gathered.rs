@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::lifecycle::batch::Tally;
 use crate::lifecycle::record::Record;
-use crate::source::intake::{Body, Payload, Signal};
+use crate::source::intake::{Arrival, Body, Payload, Signal};
 use crate::source::otlp::json::{self, Shape};
 
 use super::{Place, Reading, Stopped};
@@ -90,7 +90,7 @@ impl Gathered {
             if !out.is_empty() {
                 self.seal();
                 let ends = vec![(line, out.len())];
-                let payload = Payload { arrived_ns: Some(arrived_ns), ..Payload::otlp(shape.signal(), out) };
+                let payload = Payload { arrival: Arrival::At(arrived_ns), ..Payload::otlp(shape.signal(), out) };
                 self.ready.push(Ready { payload, ends });
             }
             return Ok(tally);
@@ -126,14 +126,14 @@ impl Gathered {
     pub fn flush(&mut self, file: &str, reading: &mut Reading<'_>) -> Result<(), Stopped> {
         self.seal();
         for Ready { payload, ends } in std::mem::take(&mut self.ready) {
-            let Payload { body, tally, arrived_ns, way } = payload;
+            let Payload { body, tally, arrival, way } = payload;
             let Body::Otlp(signal, bytes) = body else {
-                if let Err(reason) = reading.payload(Payload { body, tally, arrived_ns, way })? {
+                if let Err(reason) = reading.payload(Payload { body, tally, arrival, way })? {
                     reading.bad(file, Place::Whole, reason);
                 }
                 continue;
             };
-            let of = |bytes: Bytes| Payload { arrived_ns, ..Payload::otlp(signal, bytes) };
+            let of = |bytes: Bytes| Payload { arrival, ..Payload::otlp(signal, bytes) };
             if reading.payload(Payload { tally: tally.clone(), ..of(bytes.clone()) })?.is_ok() {
                 continue;
             }

@@ -208,3 +208,26 @@ fn a_time_to_first_token_that_is_no_time_is_none() {
         assert_eq!((facts.ttft_ns.map(|(ttft_ns, _)| ttft_ns), facts.streaming), (ttft_ns, Some(true)), "{said}");
     }
 }
+
+#[test]
+fn what_nobody_noted_the_arrival_of_is_silent_since_its_own_times() {
+    let mut store = Store::new(Limits { lost_after_ns: 5_000_000_000, ..Limits::default() });
+    let at = |ms: u64| (EPOCH_MS + ms) * 1_000_000;
+    let early = base_request(1, "r1");
+    let late: Vec<Spec> = base_request(2, "r2")
+        .into_iter()
+        .map(|spec| Spec { start_ms: spec.start_ms + 60_000, end_ms: spec.end_ms + 60_000, ..spec })
+        .collect();
+    let last_ms = late[2..4].iter().map(|spec| spec.end_ms).max().unwrap();
+    for specs in [&late[2..4], &early[2..4]] {
+        let made: Vec<Made<'_>> = specs.iter().map(Spec::made).collect();
+        with_batch(&made, |batch| store.ingest_undated(&batch, u64::MAX));
+    }
+    assert_eq!(store.arrived_ns(), at(last_ms));
+    store.finish(store.arrived_ns());
+    assert_eq!((store.standing().in_flight, store.standing().lost), (1, 1));
+    // What arrives is heard of then.
+    send(&mut store, &early[..1], at(last_ms));
+    store.finish(at(last_ms));
+    assert_eq!((store.standing().in_flight, store.standing().lost), (2, 0));
+}

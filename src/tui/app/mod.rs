@@ -318,6 +318,7 @@ impl<'a> App<'a> {
                     Pace::Back { at_ns: frozen.at_ns(), ago_ns: last_ns.saturating_sub(frozen.at_ns()) }
                 }
                 Some(frozen) => Pace::Paused { newer: frozen.newer(live) },
+                None if vitals.ended => Pace::Ended,
                 None => Pace::Live,
             };
             if let Some(newest) = vitals.notices.last()
