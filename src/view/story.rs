@@ -12,7 +12,7 @@ pub fn story(facts: &Facts, now_ns: u64) -> Vec<Vec<Piece>> {
     let mut told = Told(Vec::new());
     preprocessing(facts, &mut told);
     if facts.legs.is_empty() {
-        told.nothing(facts, "No router or worker evidence", Nothing::NoSuch);
+        told.nothing(facts, "No queue, selection or dispatch", Nothing::NoSuch);
     }
     for (at, leg) in facts.legs.iter().enumerate() {
         self::leg(facts, at, leg, &mut told);

@@ -60,8 +60,8 @@ pub struct App<'a> {
     frozen: Option<Frozen>,
     meter: Meter,
     message: Message,
-    /// The notice told last.
-    noticed: Option<String>,
+    /// The notices there were at the last look.
+    noticed: Vec<String>,
     /// Whether layers have acted since they were last brought up to date.
     stale: bool,
     area: Rect,
@@ -86,7 +86,7 @@ impl<'a> App<'a> {
             frozen: None,
             meter: Meter::default(),
             message,
-            noticed: None,
+            noticed: Vec::new(),
             stale: true,
             area: Rect::default(),
             requests: Vec::from_iter(mouse.then_some(Request::Mouse(true))),
@@ -322,10 +322,12 @@ impl<'a> App<'a> {
                 None => Pace::Live,
             };
             if let Some(newest) = vitals.notices.last()
-                && self.noticed.as_ref() != Some(newest)
+                && !self.noticed.contains(newest)
             {
-                self.noticed = Some(newest.clone());
                 self.message.news(newest.clone());
+            }
+            if self.noticed != vitals.notices {
+                self.noticed.clone_from(&vitals.notices);
             }
             self.env.now_ns = self.frozen.as_ref().map_or(now_ns, Frozen::at_ns);
             let mut layers = std::mem::take(&mut self.layers);

@@ -108,6 +108,12 @@ fn an_answer_goes_with_the_next_action_and_news_stay() {
     journey.screen();
     let told = journey.keys("j Enter");
     assert!(told.contains("x.jsonl: cannot be opened"), "{told}");
+    // One that is taken back makes no news of those before it.
+    let told_first = desk.vitals.borrow().notices.clone();
+    desk.vitals.borrow_mut().notices.push("y.jsonl: is not there yet".into());
+    assert!(journey.screen().contains("y.jsonl: is not there yet"));
+    desk.vitals.borrow_mut().notices = told_first;
+    assert!(journey.screen().contains("y.jsonl: is not there yet"), "what was news stays for its time");
 }
 
 /// A file is as old as it is: a window over it ends with what it holds, as that of a report does.
