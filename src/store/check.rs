@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use super::group::REGROUP_NS;
 use super::held::Until;
+use super::missing::Missing;
 use super::{Request, Store, read};
-use crate::checks::{self, Alike, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run, Why};
-use crate::lifecycle::batch::Batch;
+use crate::checks::{self, Alike, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run};
 use crate::lifecycle::facts::{Marks, State};
 use crate::lifecycle::ids::Rid;
 use crate::lifecycle::request::RequestKey;
@@ -36,10 +36,10 @@ const MOST_GONE: usize = 10_000;
 #[derive(Default)]
 pub(super) struct Asked {
     pub answers: Option<Answers>,
-    learned: Learned,
+    pub learned: Learned,
     /// Waiting in [`Checked::soon`] or [`Checked::later`].
-    soon: bool,
-    later: bool,
+    pub soon: bool,
+    pub later: bool,
 }
 
 impl Asked {
@@ -81,47 +81,6 @@ pub struct Violation {
     pub finding: Finding,
 }
 
-/// What may still be on its way when everything is asked at last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coming {
-    /// Nothing: what is in files is all there is.
-    Nothing,
-    /// What belongs to requests of which something arrived within the grace before the end: senders were listened to.
-    /// Nanoseconds since the epoch.
-    Arrivals {
-        /// From when on; what is older is from files.
-        since_ns: u64,
-        /// Until when.
-        until_ns: u64,
-    },
-    /// What belongs to requests that went on within the grace before this time: a store of traces was asked then.
-    Writing(u64),
-}
-
-impl Coming {
-    /// Whether nothing more is expected of a request.
-    fn is_settled(self, request: &Request) -> bool {
-        let (last_ns, now_ns) = match self {
-            Self::Nothing => return true,
-            Self::Arrivals { since_ns, .. } if request.news_ns() < since_ns => return true,
-            Self::Arrivals { until_ns, .. } => (request.news_ns(), until_ns),
-            Self::Writing(now_ns) => (request.heard.last_ns, now_ns),
-        };
-        last_ns.saturating_add(GRACE_NS) <= now_ns
-    }
-
-    /// Whether requests that nobody has heard of may have been on their way: something arrived a short while ago.
-    fn is_open(self, arrived_ns: u64) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::Writing(_) => true,
-            Self::Arrivals { since_ns, until_ns } => {
-                arrived_ns >= since_ns && arrived_ns.saturating_add(GRACE_NS) > until_ns
-            }
-        }
-    }
-}
-
 /// What each check has said so far.
 #[derive(Clone)]
 pub struct Said {
@@ -152,12 +111,9 @@ pub struct Checked {
     alike: Alike,
     said: Said,
     gone: VecDeque<Violation>,
-    unsettled: Vec<RequestKey>,
-    /// Whether what requests lack that nobody has heard of may have been on its way.
-    is_open: bool,
-    unplaced: u64,
-    soon: VecDeque<RequestKey>,
-    later: VecDeque<(u64, RequestKey)>,
+    pub(super) missing: Missing,
+    pub(super) soon: VecDeque<RequestKey>,
+    pub(super) later: VecDeque<(u64, RequestKey)>,
 }
 
 impl Checked {
@@ -168,9 +124,7 @@ impl Checked {
             alike: Alike::default(),
             said: Said { counts: [CheckCounts::default(); COUNT], latest: vec![None; COUNT] },
             gone: VecDeque::new(),
-            unsettled: Vec::new(),
-            is_open: false,
-            unplaced: 0,
+            missing: Missing::default(),
             soon: VecDeque::new(),
             later: VecDeque::new(),
         }
@@ -190,18 +144,6 @@ impl Checked {
     /// What each check has said.
     pub fn said(&self) -> &Said {
         &self.said
-    }
-
-    /// Requests that were over and of which something may still have been on its way when everything was asked, so that
-    /// checks could not tell.
-    pub fn unsettled(&self) -> &[RequestKey] {
-        &self.unsettled
-    }
-
-    /// Whether so many requests that a load generator saw may be missing because what came of them was lost, or had not
-    /// come yet.
-    pub fn may_lack(&self, requests: u64) -> bool {
-        requests > 0 && (self.is_open || self.run.may_lack(requests))
     }
 
     /// Violations of requests that are gone, the latest of them.
@@ -235,46 +177,6 @@ impl Store {
     /// What the checks say of a request; `None` when it has not been asked.
     pub fn answers(&self, key: RequestKey) -> Option<&Answers> {
         self.requests.get(&self.resolve(key)?)?.asked.answers.as_ref()
-    }
-
-    /// Notes what a delivery brought and what is not kept of it: what is missing of these traces, and which records, is
-    /// not known any more.
-    pub(super) fn note_refused(&mut self, batch: &Batch<'_>) {
-        batch.tally.torn.iter().for_each(|trace| self.checked.run.note_torn(*trace));
-        // What came as part of another signal's export is not read, whatever it held.
-        let nameless = batch.tally.refused_spans.saturating_sub(batch.tally.torn.len() as u64);
-        self.checked.unplaced += nameless + batch.tally.misplaced;
-        if batch.tally.bad_records + batch.tally.misplaced > 0 {
-            self.checked.run.note_lost_records();
-        }
-    }
-
-    /// Notes that more has come than could be read, of requests that nobody can name; every request is asked anew when it is
-    /// next to be.
-    pub fn note_losses(&mut self) {
-        self.checked.run.note_lost_spans();
-        self.checked.run.note_lost_records();
-        self.ask_later(|asked| asked.answers.is_some());
-    }
-
-    /// Has every request asked that was not yet, those in flight too: nothing more comes, and what is wrong with what there
-    /// is can be told.
-    pub fn ask_the_rest(&mut self) {
-        self.ask_later(|asked| asked.answers.is_none());
-    }
-
-    /// Has these requests asked the next time that the checks are.
-    fn ask_later(&mut self, which: impl Fn(&Asked) -> bool) {
-        for (key, request) in self.requests.iter_mut().filter(|(_, request)| which(&request.asked)) {
-            if !std::mem::replace(&mut request.asked.later, true) {
-                self.checked.later.push_back((0, *key));
-            }
-        }
-    }
-
-    /// What came and was not read, of traces that nobody can name: spans refused, parts of another signal's export.
-    pub fn unplaced(&self) -> u64 {
-        self.checked.unplaced
     }
 
     /// The counts of every check, in their order, over these requests alone.
@@ -342,45 +244,7 @@ impl Store {
         }
     }
 
-    /// Asks every request as settled: nothing more comes.
-    pub fn check_all(&mut self) {
-        self.check_what_came(Coming::Nothing);
-    }
-
-    /// Asks every request of which nothing more is expected as settled, the others as they are, having learned from all of
-    /// them first: what a report of everything needs. Call it after [`Store::finish`].
-    pub fn check_what_came(&mut self, coming: Coming) {
-        self.checked.soon = VecDeque::new();
-        self.checked.later = VecDeque::new();
-        let keys: Vec<RequestKey> = self.requests.keys().copied().collect();
-        for key in &keys {
-            let Self { requests, tables, traces, checked, .. } = self;
-            if let Some(request) = requests.get_mut(key) {
-                (request.asked.soon, request.asked.later) = (false, false);
-                let mut learned = request.asked.learned;
-                let view = read::view(tables, traces, *key, request, &request.facts, most_spans(request), Until::Now);
-                checked.run.learn(&view, &mut learned);
-                request.asked.learned = learned;
-            }
-        }
-        self.checked.unsettled.clear();
-        self.checked.is_open = coming.is_open(self.arrived_ns);
-        for key in keys {
-            if self.requests.get(&key).is_some_and(|request| coming.is_settled(request)) {
-                self.ask(key, Moment::Settled);
-                continue;
-            }
-            self.ask(key, Moment::Arriving);
-            let asked = self.requests.get(&key).filter(|request| checks::is_over(&request.facts));
-            let mut answers =
-                asked.and_then(|request| request.asked.answers.as_ref()).into_iter().flat_map(Answers::iter);
-            if answers.any(|(_, answer)| answer == Answer::Unknown(Why::Arriving)) {
-                self.checked.unsettled.push(key);
-            }
-        }
-    }
-
-    fn ask(&mut self, key: RequestKey, moment: Moment) {
+    pub(super) fn ask(&mut self, key: RequestKey, moment: Moment) {
         let Self { requests, tables, traces, checked, lens, counts, accounted, version, .. } = self;
         let Some(request) = requests.get_mut(&key).filter(|request| request.counted) else { return };
         let mut learned = request.asked.learned;
@@ -458,6 +322,6 @@ fn is_too_large(request: &Request) -> bool {
 }
 
 /// How many of its spans a request is asked with: none when they are too many.
-fn most_spans(request: &Request) -> usize {
+pub(super) fn most_spans(request: &Request) -> usize {
     if is_too_large(request) { 0 } else { usize::MAX }
 }
