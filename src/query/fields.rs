@@ -139,6 +139,14 @@ impl Target {
         }
     }
 
+    /// The name of the attribute it is, when it is no field.
+    pub fn attribute(&self) -> Option<&str> {
+        match self {
+            Self::Attribute(name) => Some(name),
+            Self::Field(_) | Self::Evidence(_) => None,
+        }
+    }
+
     pub fn asks_checks(&self) -> bool {
         matches!(self, Self::Field(row) if matches!(row.get, Get::Checks))
     }

@@ -150,9 +150,25 @@ impl Query {
         self.root.iter().for_each(|root| root.add_words(&mut words));
         words
     }
+
+    /// The names in it that are of no field, and so are taken for attributes'.
+    pub fn attributes(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.root.iter().for_each(|root| root.add_attributes(&mut names));
+        names
+    }
 }
 
 impl Node {
+    fn add_attributes<'a>(&'a self, names: &mut Vec<&'a str>) {
+        match &self.expr {
+            Expr::Term(term) => names.extend(term.target.attribute()),
+            Expr::Text(_) => {}
+            Expr::Not(inner) | Expr::Leg(inner) => inner.add_attributes(names),
+            Expr::And(nodes) | Expr::Or(nodes) => nodes.iter().for_each(|node| node.add_attributes(names)),
+        }
+    }
+
     fn add_words<'a>(&'a self, words: &mut Vec<&'a str>) {
         match &self.expr {
             Expr::Text(needle) if !needle.quoted => words.push(&needle.text),

@@ -275,10 +275,10 @@ fn sent(facts: &Facts, at: usize, leg: &Leg, dispatch: &Dispatch, line: &mut Vec
     }
     if dispatch.lost_worker() {
         line.push(Piece::plain(", then "));
-        line.push(Piece::new(
-            format!("the worker was lost ({})", dispatch.attempt_outcome.replace('_', " ")),
-            Tone::Bad,
-        ));
+        // How, when that is not what has just been said.
+        let how = if word == dispatch.attempt_outcome { "" } else { &dispatch.attempt_outcome };
+        let how = if how.is_empty() { String::new() } else { format!(" ({})", how.replace('_', " ")) };
+        line.push(Piece::new(format!("the worker was lost{how}"), Tone::Bad));
     } else if !matches!(dispatch.attempt_outcome.as_str(), "" | "success" | "cancelled")
         && word != dispatch.attempt_outcome
     {

@@ -136,6 +136,9 @@ fn a_window_over_what_does_not_go_on_ends_with_it() {
     let both = requests(&mut app, "/ o u t c o m e : s u c c e s s Enter");
     assert!(both.contains("no request passes the filter within the last 10 s; ] looks back farther"), "{both}");
     assert!(requests(&mut app, "] ] ] Esc").contains("newest first · 80"));
+    let slip = requests(&mut app, "/ h u n g . f o r > 1 m s Enter");
+    assert!(slip.contains("no request passes the filter; hung.for is no field, and taken for an attribute"), "{slip}");
+    requests(&mut app, "Esc");
     hub.ends_with_what_is_held();
     let mut app = App::new(&hub, setup(), &now);
     assert!(requests(&mut app, "").contains("newest first · 80"));

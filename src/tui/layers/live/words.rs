@@ -27,10 +27,18 @@ pub fn nothing(scene: &Scene<'_>) -> String {
     let window = env.window.length_ns().filter(|_| total > 0).map(|_| env.window.word());
     let some_went = total > 0 && scene.data.gone() > 0;
     let longer = || key(Action::Longer, "looks back farther");
+    // A slip in a field's name asks for an attribute that nothing has.
+    let read = match &env.filter.query().attributes()[..] {
+        [] => String::new(),
+        [name] => format!("; {name} is no field, and taken for an attribute"),
+        names => format!("; {} are no fields, and taken for attributes", names.join(", ")),
+    };
     match (env.filter.is_empty(), window) {
-        (false, Some(window)) => return format!("no request passes the filter within the last {window}{}", longer()),
-        (false, None) if some_went => return "no request that is left passes the filter".into(),
-        (false, None) => return "no request passes the filter".into(),
+        (false, Some(window)) => {
+            return format!("no request passes the filter within the last {window}{}{read}", longer());
+        }
+        (false, None) if some_went => return format!("no request that is left passes the filter{read}"),
+        (false, None) => return format!("no request passes the filter{read}"),
         (true, Some(window)) => return format!("no request within the last {window}{}", longer()),
         (true, None) => {}
     }
