@@ -5,6 +5,7 @@ use super::case::{Asked, Case, Span, both, named, one_worker, said, word};
 use super::selection::made;
 use super::{ANY_LAYOUT, ANY_MODE, Check, DETAILED, EVIDENCE, Level, Why};
 use crate::lifecycle::catalogue::Field;
+use crate::lifecycle::facts::Leg;
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::request::Up;
 use crate::lifecycle::stage::{Layout, Phase, Stage};
@@ -141,10 +142,16 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let routes = || case.spans(Stage::Route);
     let tries: Vec<Span<'_>> = if base { routes().collect() } else { case.dispatches().collect() };
     let phase = |span: Span<'_>| if base { Phase::of(span.text(Field::RoutePhase)) } else { case.phase(span) };
+    // There every prefill says 0, and the leg knows which attempt it is of.
+    let number = |span: Span<'_>| {
+        let its = |leg: &&Leg| leg.dispatch.as_ref().is_some_and(|dispatch| dispatch.span == span.view.id);
+        let leg = case.facts.legs.iter().find(its).filter(|leg| base && leg.phase == Phase::Prefill);
+        leg.map_or_else(|| span.attempt(), |leg| u64::from(leg.attempt))
+    };
     // One that does not say its number may be any, and fill any gap.
     let all = tries.len();
     let tries: Vec<Span<'_>> = tries.into_iter().filter(|span| asked.compares(*span, &[Field::Attempt])).collect();
-    let mut numbers: Vec<u64> = tries.iter().map(|span| span.attempt()).collect();
+    let mut numbers: Vec<u64> = tries.iter().map(|span| number(*span)).collect();
     numbers.sort_unstable();
     numbers.dedup();
     if let (Some(last), Some((gap, _))) = (
@@ -152,32 +159,36 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         numbers.iter().enumerate().find(|(expected, number)| *expected as u64 != **number),
     ) {
         asked.expect_there(Some(*last), false, || {
-            format!("is attempt {}, attempt {gap} never came: expected 0 to the last without a gap", last.attempt())
+            format!("is attempt {}, attempt {gap} never came: expected 0 to the last without a gap", number(*last))
         });
     }
     for (index, span) in tries.iter().enumerate() {
-        let (number, of) = (span.attempt(), phase(*span));
-        let alike = || tries[..index].iter().filter(|other| other.attempt() == number);
+        let (own, of) = (number(*span), phase(*span));
+        let alike = || tries[..index].iter().filter(|other| number(**other) == own);
         let before = alike().find(|other| of != Phase::Unknown && phase(**other) == of);
         // Of two of one number, one may serve the phase of the other.
-        if before.is_none() && alike().any(|other| of == Phase::Unknown || phase(*other) == Phase::Unknown) {
+        // A failure that was not said may be what made a prefill one of a migration.
+        let may_have_failed = || base && of == Phase::Prefill && !tries.iter().all(|other| other.says(Field::RouteOutcome));
+        if before.is_none() && alike().any(|other| of == Phase::Unknown || phase(*other) == Phase::Unknown)
+            || before.is_some() && may_have_failed()
+        {
             asked.unsaid();
         } else {
             asked.expect(*span, before.is_none(), || {
                 let before = said(before.map(|before| before.view.id));
-                format!("is attempt {number} for {}, so is {before}: expected one per phase", of.word())
+                format!("is attempt {own} for {}, so is {before}: expected one per phase", of.word())
             });
         }
-        if number == 0 {
+        if span.attempt() == 0 {
             continue;
         }
         let route = if base { Some(*span) } else { routes().find(|route| route.view.up == Up::At(span.at)) };
-        let beside = || routes().find(|route| route.number(Field::Attempt) == Some(number));
+        let beside = || routes().find(|route| route.number(Field::Attempt) == Some(own));
         match route.or_else(beside) {
             Some(route) => {
                 let retry = route.flag(Field::IsRetry);
                 asked.expect(route, retry == Some(true), || {
-                    format!("has migration.is_retry {} in attempt {number}, expected true", said(retry))
+                    format!("has migration.is_retry {} in attempt {own}, expected true", said(retry))
                 });
             }
             None => asked.unknown(if case.settled { Why::Lost } else { Why::Arriving }),

@@ -1,6 +1,6 @@
 //! Attempts to hand a leg to a worker, from dispatch and route spans, and the workers' admissions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use compact_str::CompactString;
 
@@ -80,7 +80,31 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
     by_span.retain(|_, place| attempts[*place].phase.is_none());
     said_below(spans, &by_span, &mut attempts);
     attempts.sort_by_key(|attempt| attempt.dispatch.start_ns);
+    number_prefills(&mut attempts);
     attempts
+}
+
+/// In the base layout every prefill says that it is attempt 0, that of a migration too, whose decode has the number (real
+/// captures, `disagg-migration`). One that says what another has said is the attempt after those that failed before it,
+/// else that of the decode it was for.
+fn number_prefills(attempts: &mut [Attempt]) {
+    // Dispatch spans have the counter.
+    if attempts.iter().any(|attempt| attempt.route != Some(attempt.span)) {
+        return;
+    }
+    let (mut taken, mut failed) = (HashSet::new(), 0);
+    for at in 0..attempts.len() {
+        let (before, rest) = attempts.split_at_mut(at + 1);
+        let attempt = &mut before[at];
+        if attempt.phase == Some(Phase::Prefill) && !taken.insert(attempt.number) {
+            let mut after = rest.iter().inspect(|_| work::step());
+            let decode = after.find(|other| other.phase == Some(Phase::Decode)).map(|decode| decode.number);
+            let mut fitting = [Some(failed), decode].into_iter().flatten();
+            let fits = fitting.find(|number| *number > attempt.number && taken.insert(*number));
+            attempt.number = fits.unwrap_or(attempt.number);
+        }
+        failed += u32::from(!matches!(attempt.dispatch.attempt_outcome.as_str(), "" | "success" | "cancelled"));
+    }
 }
 
 impl Attempt {
