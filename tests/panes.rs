@@ -114,7 +114,7 @@ fn same_as_report(store: &Store, filter: &str, window_ns: Option<u64>) {
             })
             .iter()
             .sum();
-        check(class, shown, of.deferred);
+        check(class, shown, of.deferred.unwrap_or(0));
     }
 
     let choices = &report.selection.recorded;

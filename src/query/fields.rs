@@ -370,6 +370,10 @@ pub static ROWS: &[Row] = rows! {
         Get::LegNumber(Measure::MILLIS, |leg| queue(leg, |queue| Some(queue.wait_ns as f64)));
     "queue.entered" [] "when the queue was entered, since 1970; a plain number is milliseconds",
         Get::LegNumber(Measure::MILLIS, |leg| queue(leg, |queue| Some(queue.start_ns as f64)));
+    "queue.left" [] "when the queue was left, since 1970; a plain number is milliseconds",
+        Get::LegNumber(Measure::MILLIS, |leg| {
+            queue(leg, |queue| Some(queue.start_ns.saturating_add(queue.wait_ns) as f64))
+        });
     "queue.class" ["class"] "policy class" &["default"],
         Get::LegText(|leg| leg.queue.as_ref().map_or("", |queue| &queue.class));
     "queue.policy" [] "queue policy" &["fcfs", "lcfs", "wspt"],

@@ -61,12 +61,12 @@ pub(super) fn word(word: &str) -> String {
 pub struct WaitsSection {
     /// How many.
     pub spans: u64,
-    /// Deferred ones.
-    pub deferred: u64,
-    /// Refused ones.
-    pub rejected: u64,
-    /// Cancelled ones.
-    pub cancelled: u64,
+    /// Deferred ones; absent where no span says whether it was.
+    pub deferred: Option<u64>,
+    /// Refused ones; absent where no span says how it ended.
+    pub rejected: Option<u64>,
+    /// Cancelled ones, likewise.
+    pub cancelled: Option<u64>,
     /// Greatest depth on entering.
     pub max_depth_in: Option<u64>,
     /// Greatest depth on leaving.
@@ -79,9 +79,9 @@ impl From<&ClassWaits> for WaitsSection {
     fn from(waits: &ClassWaits) -> Self {
         Self {
             spans: waits.count,
-            deferred: waits.deferred,
-            rejected: waits.outcomes.get("rejected"),
-            cancelled: waits.outcomes.get("cancelled"),
+            deferred: waits.deferred(),
+            rejected: waits.ended("rejected"),
+            cancelled: waits.ended("cancelled"),
             max_depth_in: waits.depth_in.max(),
             max_depth_out: waits.depth_out.max(),
             wait_ns: (&waits.waits).into(),

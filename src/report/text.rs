@@ -209,15 +209,12 @@ fn waits(f: &mut Lines<'_, '_>, label: &str, waits: &WaitsSection) -> fmt::Resul
         return Ok(());
     }
     let depth = waits.max_depth_in.map_or_else(String::new, |depth| format!("; greatest depth {depth}"));
-    writeln!(
-        f,
-        "{label:<13}{}: deferred {}, rejected {}, cancelled {}; wait {}{depth}",
-        waits.spans,
-        waits.deferred,
-        waits.rejected,
-        waits.cancelled,
-        quantiles(&waits.wait_ns, millis)
-    )
+    let counts = [("deferred", waits.deferred), ("rejected", waits.rejected), ("cancelled", waits.cancelled)];
+    let said = |(of, count): (&str, Option<u64>)| {
+        count.map_or_else(|| format!("{of} not recorded"), |count| format!("{of} {count}"))
+    };
+    let counts = counts.map(said).join(", ");
+    writeln!(f, "{label:<13}{}: {counts}; wait {}{depth}", waits.spans, quantiles(&waits.wait_ns, millis))
 }
 
 fn choices(f: &mut Lines<'_, '_>, label: &str, choices: &ChoicesSection) -> fmt::Result {

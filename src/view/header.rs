@@ -211,10 +211,12 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
         long.extend(of.map(|of| Piece::dim(format!(" of {of}"))));
         add(2, long, vec![Piece::new(format!("⇣ {done}"), Tone::Accent)], false);
     }
-    let rate = format::rate(meter.rate(now_ns));
-    let plot = sparkline(meter.bars().collect::<Vec<_>>().into_iter());
-    let long = vec![Piece::new(plot, Tone::Accent), Piece::plain(format!(" {rate}")), Piece::dim(" spans/s")];
-    add(4, long, vec![Piece::plain(&rate), Piece::dim("/s")], false);
+    if !vitals.ended {
+        let rate = format::rate(meter.rate(now_ns));
+        let plot = sparkline(meter.bars().collect::<Vec<_>>().into_iter());
+        let long = vec![Piece::new(plot, Tone::Accent), Piece::plain(format!(" {rate}")), Piece::dim(" spans/s")];
+        add(4, long, vec![Piece::plain(&rate), Piece::dim("/s")], false);
+    }
     let (total, live) = (format::count(standing.total), format::count(standing.in_flight));
     let requests = format!(" {} · ", format::noun(standing.total, "request", "requests"));
     let long = vec![Piece::plain(&total), Piece::dim(requests), Piece::plain(&live), Piece::dim(" in flight")];

@@ -1,7 +1,7 @@
 //! The queue's depth over time, by pool, in ticks of three lengths so that any stretch of time is read in few of them.
 //!
-//! Where queue spans exist, each tells what it saw on entering and leaving ([`Depths`]). Where they do not, waits that
-//! overlap a moment are counted ([`Overlaps`]): a lower bound, for who still waits has no span yet.
+//! Where queue spans exist, each tells what it saw on entering and leaving ([`Depths`]). Where they do not, the waits that
+//! overlap are counted (`overlap`).
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::lifecycle::stage::Phase;
 pub const TICK_NS: u64 = 100_000_000;
 
 /// How many ticks of one length make one of the next.
-const STEP: u64 = 64;
+pub(super) const STEP: u64 = 64;
 
 /// Lengths of ticks, nanoseconds: 0.1 s, 6.4 s, 6.8 minutes.
-const LEVELS: [u64; 3] = [TICK_NS, TICK_NS * STEP, TICK_NS * STEP * STEP];
+pub(super) const LEVELS: [u64; 3] = [TICK_NS, TICK_NS * STEP, TICK_NS * STEP * STEP];
 
 /// The level whose ticks are as long as possible and still no longer than a bucket.
 fn level(bucket_ns: u64) -> usize {
@@ -24,7 +24,7 @@ fn level(bucket_ns: u64) -> usize {
 }
 
 /// The buckets of a stretch of time: where each begins; the last entry is its end.
-fn edges(from_ns: u64, to_ns: u64, buckets: usize) -> impl Iterator<Item = (u64, u64)> {
+pub(super) fn edges(from_ns: u64, to_ns: u64, buckets: usize) -> impl Iterator<Item = (u64, u64)> {
     let edge = move |at: usize| {
         let span = u128::from(to_ns.saturating_sub(from_ns));
         from_ns + u64::try_from(span * at as u128 / buckets.max(1) as u128).unwrap_or(0)
@@ -121,82 +121,13 @@ impl Depths {
     }
 }
 
-/// Waits that overlap.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overlaps {
-    pools: BTreeMap<Phase, [Changes; LEVELS.len()]>,
-}
-
-/// By how much the count changes at each tick.
-type Changes = BTreeMap<u64, i64>;
-
-impl Overlaps {
-    pub(super) fn apply(&mut self, pool: Phase, queue: &Queue, sign: Sign) {
-        // Counted at the ticks' beginnings: a wait is there at those within it.
-        let from = queue.start_ns.div_ceil(TICK_NS);
-        let to = queue.start_ns.saturating_add(queue.wait_ns).div_ceil(TICK_NS);
-        let levels = self.pools.entry(pool).or_default();
-        if from < to {
-            let one = if sign == Sign::Add { 1 } else { -1 };
-            for (at, by) in [(from, one), (to, -one)] {
-                let mut tick = at;
-                for changes in levels.iter_mut() {
-                    let change = changes.entry(tick).or_default();
-                    *change += by;
-                    if *change == 0 {
-                        changes.remove(&tick);
-                    }
-                    tick /= STEP;
-                }
-            }
-        }
-        if levels.iter().all(BTreeMap::is_empty) {
-            self.pools.remove(&pool);
-        }
-    }
-
-    /// Pools in which anybody waited long enough to be counted.
-    pub fn pools(&self) -> impl Iterator<Item = Phase> + '_ {
-        self.pools.keys().copied()
-    }
-
-    /// The first and last moment of all pools at which the count changes.
-    pub fn extent(&self) -> Option<(u64, u64)> {
-        let ends = |levels: &[Changes; LEVELS.len()]| {
-            Some((*levels[0].first_key_value()?.0 * TICK_NS, *levels[0].last_key_value()?.0 * TICK_NS))
-        };
-        let all: Vec<(u64, u64)> = self.pools.values().filter_map(ends).collect();
-        Some((all.iter().map(|ends| ends.0).min()?, all.iter().map(|ends| ends.1).max()?))
-    }
-
-    /// How many of a pool waited at the beginning of each bucket. Reads few more entries than there are buckets, however
-    /// many waits there were.
-    pub fn series(&self, pool: Phase, from_ns: u64, to_ns: u64, buckets: usize) -> Vec<u64> {
-        let Some(levels) = self.pools.get(&pool) else { return vec![0; buckets] };
-        edges(from_ns, to_ns, buckets).map(|(from, _)| waiting(levels, from.div_ceil(TICK_NS))).collect()
-    }
-}
-
-/// How many wait at the beginning of a tick.
-fn waiting(levels: &[Changes; LEVELS.len()], tick: u64) -> u64 {
-    let (mut sum, mut at) = (0i64, tick + 1);
-    // Whole ticks of a longer length are summed up in it already.
-    for (level, changes) in levels.iter().enumerate() {
-        let from = if level + 1 < levels.len() { at / STEP * STEP } else { 0 };
-        sum += changes.range(from..at).map(|(_, by)| by).sum::<i64>();
-        at /= STEP;
-    }
-    u64::try_from(sum).unwrap_or(0)
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::lifecycle::ids::SpanId;
     use crate::lifecycle::stage::Origin;
-    use proptest::prelude::*;
 
-    fn wait(start_ns: u64, wait_ns: u64, depth: Option<(u64, u64)>) -> Queue {
+    pub(in super::super) fn wait(start_ns: u64, wait_ns: u64, depth: Option<(u64, u64)>) -> Queue {
         Queue {
             span: SpanId([1; 8]),
             start_ns,
@@ -231,29 +162,5 @@ mod tests {
         depths.apply(Phase::Prefill, &wait(10 * s, s / 2, Some((3, 9))), Sign::Remove);
         depths.apply(Phase::Prefill, &wait(14 * s, 0, Some((1, 0))), Sign::Remove);
         assert_eq!(depths, Depths::default());
-    }
-
-    proptest! {
-        #[test]
-        fn overlapping_waits_are_counted_as_by_hand(
-            waits in proptest::collection::vec((0u64..2_000, 0u64..900), 1..40), from in 0u64..1_000, buckets in 1usize..50,
-        ) {
-            let tenth = TICK_NS / 10;
-            let mut overlaps = Overlaps::default();
-            for (start, length) in &waits {
-                overlaps.apply(Phase::Decode, &wait(start * tenth, length * tenth, None), Sign::Add);
-            }
-            let (from, to) = (from * TICK_NS, (from + buckets as u64) * TICK_NS);
-            let counted = overlaps.series(Phase::Decode, from, to, buckets);
-            for (at, count) in counted.iter().enumerate() {
-                let moment = from + at as u64 * TICK_NS;
-                let there = |(start, length): &&(u64, u64)| (start * tenth..(start + length) * tenth).contains(&moment);
-                prop_assert_eq!(*count, waits.iter().filter(there).count() as u64);
-            }
-            for (start, length) in &waits {
-                overlaps.apply(Phase::Decode, &wait(start * tenth, length * tenth, None), Sign::Remove);
-            }
-            prop_assert_eq!(overlaps, Overlaps::default());
-        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod depth;
 mod dispatch;
+mod overlap;
 mod queue;
 mod ranks;
 mod selection;
@@ -21,8 +22,9 @@ use std::ops::Bound;
 
 use crate::lifecycle::facts::{Facts, Leg, State};
 use crate::lifecycle::stage::{Origin, Outcome};
-pub use depth::{Depths, Overlaps, Reading, TICK_NS};
+pub use depth::{Depths, Reading, TICK_NS};
 pub use dispatch::{Dispatches, WorkerDispatches};
+pub use overlap::Overlaps;
 pub use queue::{ClassWaits, Queues};
 pub use ranks::Rank;
 pub use selection::{NEAR_TIE, Selections, WorkerSelections};
@@ -162,6 +164,8 @@ pub struct Requests {
     pub lost: u64,
     /// Without a root, in flight or not.
     pub without_root: u64,
+    /// Known by records and logs alone.
+    pub without_spans: u64,
     /// With an `http-request`.
     pub with_http: u64,
     /// With an `http-request` and no root.
@@ -200,6 +204,7 @@ impl Requests {
             (facts.state == State::InFlight, &mut self.in_flight),
             (facts.state == State::Lost, &mut self.lost),
             (!root, &mut self.without_root),
+            (facts.spans == 0, &mut self.without_spans),
             (facts.has_http, &mut self.with_http),
             (facts.has_http && !root, &mut self.http_without_root),
             (root && facts.stream.is_some(), &mut self.streaming),
@@ -281,6 +286,8 @@ impl Rollup {
         const COST: usize = 9;
         /// A moment of a depth: two entries of a map, which are two thirds full, and a share in the ticks.
         const DEPTHS: usize = 2 * 32 * 3 / 2 + 24;
+        /// A wait that overlaps others: two moments of its ticks, and a share in these.
+        const OVERLAPS: usize = 2 * 8 * 3 / 2 + 24;
         /// A turn of a session.
         const TURN: usize = 64 * 3 / 2;
         let ended = if facts.end_ns.is_some() { 6 } else { 0 };
@@ -288,7 +295,7 @@ impl Rollup {
         let of_leg = |leg: &Leg| {
             let queue = leg.queue.as_ref().map_or(0, |queue| match queue.origin {
                 Origin::Span => 6 * TIME + DEPTHS,
-                _ => 4 * TIME,
+                _ => 4 * TIME + OVERLAPS,
             });
             let selection = if leg.selection.is_some() { 4 * COST } else { 0 };
             let dispatch = if leg.dispatch.is_some() { 2 * TIME } else { 0 };
@@ -369,8 +376,10 @@ impl Rollup {
 /// Whether two digests of a request tell the same of everything but its legs, as far as anything here counts it.
 fn live_alike(was: &Facts, is: &Facts) -> bool {
     let ends = |facts: &Facts| (facts.state, facts.outcome, facts.start_ns, facts.end_ns, facts.terminal_ns);
-    let parts =
-        |facts: &Facts| (facts.has_root, facts.has_http, facts.has_record, facts.streaming, facts.session_fallback);
+    let parts = |facts: &Facts| {
+        let Facts { has_root, has_http, has_record, streaming, session_fallback, spans, .. } = facts;
+        (*has_root, *has_http, *has_record, *streaming, *session_fallback, *spans == 0)
+    };
     let times = |facts: &Facts| (facts.ttft_ns, facts.record_ttft_ns, facts.record_total_ns);
     let tokens = |facts: &Facts| (facts.input_tokens, facts.output_tokens, facts.cached_tokens);
     ends(was) == ends(is)

@@ -29,8 +29,8 @@ pub struct ClassWaits {
     pub waits: Values,
     /// Waits that were deferred, nanoseconds.
     pub deferred_waits: Values,
-    /// Deferred ones.
-    pub deferred: u64,
+    /// Deferred ones; see [`ClassWaits::deferred`].
+    deferred: u64,
     /// Those that say whether they were deferred.
     pub says_deferred: u64,
     /// By outcome, as written.
@@ -64,6 +64,16 @@ fn entry<K: Ord + Clone>(map: &mut BTreeMap<K, ClassWaits>, key: K, queue: &Queu
 }
 
 impl ClassWaits {
+    /// How many were deferred; `None` where none of them says whether it was.
+    pub fn deferred(&self) -> Option<u64> {
+        (self.says_deferred > 0 || self.count == 0).then_some(self.deferred)
+    }
+
+    /// How many ended so; `None` where none of them says how it ended.
+    pub fn ended(&self, outcome: &str) -> Option<u64> {
+        (self.outcomes.get("") < self.count || self.count == 0).then(|| self.outcomes.get(outcome))
+    }
+
     fn apply(&mut self, queue: &Queue, sign: Sign) {
         sign.step(&mut self.count);
         sign.value(&mut self.waits, queue.wait_ns);

@@ -311,7 +311,12 @@ impl<'a> App<'a> {
         self.message.lapse();
         let window_ns = self.env.window.length_ns();
         hub.look(&Look { now_ns, pin, filter: &filter, window_ns }, &mut |live, vitals| {
-            self.meter.sample(live.counts().spans_received, now_ns);
+            // Where nothing more comes the clock stands, and a rate would never fall.
+            if vitals.ended {
+                self.meter = Meter::default();
+            } else {
+                self.meter.sample(live.counts().spans_received, now_ns);
+            }
             let pace = match &self.frozen {
                 Some(frozen) if frozen.past().looks_back() => {
                     let last_ns = Moments::of(live, now_ns).map_or(now_ns, |moments| moments.last_ns);

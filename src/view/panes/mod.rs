@@ -5,6 +5,7 @@
 //! (`store::rollup`), drawing and the cursor's keys (`tui`). A pane costs what it shows, not what is held.
 
 mod decisions;
+mod depth;
 mod dispatch;
 mod queue;
 mod results;
@@ -19,7 +20,7 @@ mod workers;
 
 use super::data::Data;
 use super::{Piece, Tone};
-use crate::lifecycle::stage::Phase;
+use crate::lifecycle::stage::{Origin, Phase};
 use crate::store::rollup::values::Values;
 use crate::view::format;
 
@@ -230,9 +231,9 @@ impl Over {
         usize::try_from(bar).unwrap_or(usize::MAX).min(bars.saturating_sub(1))
     }
 
-    /// The term for what entered from the beginning of one moment's bar to the end of another's.
+    /// The term for what waited between the beginning of one moment's bar and the end of another's.
     pub fn between(&self, from_ns: u64, to_ns: u64) -> String {
-        queue::entered(self.pool, from_ns.min(to_ns), from_ns.max(to_ns).saturating_add(self.width_ns))
+        depth::waiting(self.pool, from_ns.min(to_ns), from_ns.max(to_ns).saturating_add(self.width_ns))
     }
 }
 
@@ -421,6 +422,8 @@ fn said<'a>(word: &'a str, absent: &'a str) -> &'a str {
 /// Numbers that spans record, or that are inferred or told by records where no span does. Never both at once.
 struct Known<'a, T> {
     shown: &'a T,
+    /// Where they are known from.
+    from: Origin,
     /// `~ inferred` or `ʳ records`; empty for spans.
     note: &'static str,
     /// What must stand in a term so that it finds only these; empty while there are no others.
@@ -431,15 +434,14 @@ struct Known<'a, T> {
 
 impl<'a, T> Known<'a, T> {
     /// Of each kind, with its count; `field` says where it is known from.
-    fn of(field: &str, spans: (&'a T, u64), others: (&'a T, u64), other: crate::lifecycle::stage::Origin) -> Self {
-        use crate::lifecycle::stage::Origin;
+    fn of(field: &str, spans: (&'a T, u64), others: (&'a T, u64), other: Origin) -> Self {
         let both = spans.1 > 0 && others.1 > 0;
         if spans.1 == 0 && others.1 > 0 {
             let note = if other == Origin::Record { " ʳ by records" } else { " ~ inferred" };
-            return Self { shown: others.0, note, origin: String::new(), beside: 0 };
+            return Self { shown: others.0, from: other, note, origin: String::new(), beside: 0 };
         }
         let origin = if both { format!(" {}", terms::is(field, Origin::Span.word())) } else { String::new() };
-        Self { shown: spans.0, note: "", origin, beside: if both { others.1 } else { 0 } }
+        Self { shown: spans.0, from: Origin::Span, note: "", origin, beside: if both { others.1 } else { 0 } }
     }
 
     /// What there is beside what is shown, for a summary.

@@ -1,12 +1,13 @@
-//! The queue: its depth over time, who was deferred and why, how long they waited.
+//! The queue: who was deferred and why, how long they waited; its depth over time is `depth`'s.
 
 use compact_str::CompactString;
 
-use super::{Bar, Block, Cell, Known, Mark, Over, Pane, PlotKind, Room, said, scale, terms, time};
-use crate::lifecycle::stage::{Origin, Phase};
-use crate::store::rollup::{ClassWaits, Queues, Reading, Rollup, TICK_NS};
+use super::depth::Depth;
+use super::{Bar, Block, Cell, Known, Mark, Pane, PlotKind, Room, said, scale, terms, time};
+use crate::lifecycle::stage::{Layout, Origin, Phase};
+use crate::store::rollup::{ClassWaits, Queues, Requests};
 use crate::view::data::Seen;
-use crate::view::{Tone, format};
+use crate::view::{Nothing, Tone, format};
 
 /// Classes of a histogram in a table's row.
 const SPARK: usize = 10;
@@ -57,117 +58,22 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     Pane::two(summary + &known.beside("inferred"), room, left, right)
 }
 
-/// Why there is nothing to show.
-fn nothing(seen: &Seen<'_>) -> &'static str {
-    if seen.rollup.requests.total == 0 {
-        "no requests"
+/// Why there is nothing to show: which of the kinds of nothing it is.
+fn nothing(seen: &Seen<'_>) -> String {
+    let Requests { total, in_flight, without_spans, .. } = seen.rollup.requests;
+    let chosen = seen.rollup.selection.made + seen.rollup.selection_records.made;
+    if total == 0 {
+        "no requests".into()
+    } else if in_flight > 0 {
+        format!("not yet arrived: {} in flight, and a wait is told when it is over", format::count(in_flight))
+    } else if without_spans == total {
+        "spans alone tell of waits, and none of these requests have come".into()
+    } else if chosen > 0 {
+        "missing: a KV router chose, but no span of a wait in its queue has come".into()
+    } else if without_spans > 0 {
+        "none whose spans have come went through a KV router's queue".into()
     } else {
-        "none of these requests went through a KV router's queue"
-    }
-}
-
-/// The greatest of these depths, one of each pool. What was seen by who left before a choice names no pool: it is of one of
-/// the others, and holds until that one is seen again.
-fn deepest(readings: impl Iterator<Item = (Phase, Reading)> + Clone) -> Option<(u64, Phase)> {
-    let known = readings.clone().filter(|(pool, _)| *pool != Phase::Unknown);
-    let newest = known.map(|(_, reading)| reading.time_ns).max();
-    let holds =
-        |pool: Phase, reading: Reading| pool != Phase::Unknown || newest.is_none_or(|newest| reading.time_ns >= newest);
-    readings.filter(|(pool, reading)| holds(*pool, *reading)).map(|(pool, reading)| (reading.depth, pool)).max()
-}
-
-/// Depth over time.
-struct Depth {
-    bars: Vec<Bar>,
-    over: Over,
-    below: Vec<String>,
-    now: Option<u64>,
-    peak: Option<u64>,
-    pools: Vec<Phase>,
-    inferred: bool,
-}
-
-impl Depth {
-    /// Of one pool, or at each moment of the deepest.
-    fn of(seen: &Seen<'_>, room: Room, pool: Option<Phase>) -> Self {
-        let rollup: &Rollup = &seen.rollup;
-        let inferred = rollup.depths.extent().is_none();
-        let extent = if inferred { rollup.overlaps.extent() } else { rollup.depths.extent() };
-        let (first, last) = extent.unwrap_or((seen.until_ns, seen.until_ns));
-        let (from, to) = match seen.window_ns {
-            Some(window_ns) => (seen.until_ns.saturating_sub(window_ns), seen.until_ns),
-            None => (first, last),
-        };
-        // Whole ticks, a second at least, so that buckets do not tremble.
-        let columns = room.column().saturating_sub(8).max(4);
-        let most = 2 * u64::from(columns);
-        let ticks = (to.saturating_sub(from) / TICK_NS).max(10);
-        let width = ticks.div_ceil(most) * TICK_NS;
-        let end = to.div_ceil(width) * width;
-        let buckets = (ticks * TICK_NS).div_ceil(width).clamp(1, most);
-        let start = end.saturating_sub(buckets * width);
-        let pools: Vec<Phase> =
-            if inferred { rollup.overlaps.pools().collect() } else { rollup.depths.pools().collect() };
-        let shown: Vec<Phase> = pools.iter().copied().filter(|each| pool.is_none_or(|pool| pool == *each)).collect();
-        let series: Vec<(Phase, Vec<Option<Reading>>)> = shown
-            .iter()
-            .map(|pool| {
-                let counts = || rollup.overlaps.series(*pool, start, end, buckets as usize);
-                let depths = || rollup.depths.series(*pool, start, end, buckets as usize);
-                let counted = |depth| Some(Reading { depth, time_ns: end });
-                (*pool, if inferred { counts().into_iter().map(counted).collect() } else { depths() })
-            })
-            .collect();
-        let bars: Vec<Bar> = (0..buckets as usize)
-            .map(|at| {
-                let deepest = deepest(series.iter().filter_map(|(pool, depths)| Some((*pool, depths[at]?))));
-                let (from, to) = (start + at as u64 * width, start + (at as u64 + 1) * width);
-                Bar {
-                    value: deepest.map(|(depth, _)| depth),
-                    label: format::clock(from),
-                    tone: match deepest {
-                        Some((_, pool)) if pool != Phase::Unknown => Tone::of_phase(pool),
-                        _ => Tone::Queue,
-                    },
-                    term: deepest.filter(|(depth, _)| *depth > 0).map(|_| entered(pool, from, to)),
-                }
-            })
-            .collect();
-        let now = match inferred {
-            true => bars.last().and_then(|bar| bar.value),
-            false => deepest(shown.iter().filter_map(|pool| Some((*pool, rollup.depths.now(*pool)?))))
-                .map(|(depth, _)| depth),
-        };
-        let span = end - start;
-        let ago = |ns: u64| format!("−{}", format::duration(ns));
-        let last = if seen.window_ns.is_some() || seen.until_ns.saturating_sub(end) < 5_000_000_000 {
-            "now".to_owned()
-        } else {
-            format::clock(end)
-        };
-        let peak = bars.iter().filter_map(|bar| bar.value).max();
-        let over = Over { pool, start_ns: start, width_ns: width };
-        Self { bars, over, below: vec![ago(span), ago(span / 2), last], now, peak, pools, inferred }
-    }
-
-    fn summary(&self) -> String {
-        let number = |number: Option<u64>| number.map_or("–".into(), format::count);
-        let mark = if self.inferred { "~" } else { "" };
-        format!("depth {mark}{} · peak {mark}{}", number(self.now), number(self.peak))
-    }
-
-    fn block(&self, rank: u8) -> Block {
-        let unit = if self.inferred { "waiting ~" } else { "waiting" };
-        Block::plot(rank, PlotKind::Area, unit, self.bars.clone(), self.below.clone()).over(self.over)
-    }
-}
-
-/// Who entered the queue within a stretch of time. Buckets are whole milliseconds.
-pub(super) fn entered(pool: Option<Phase>, from_ns: u64, to_ns: u64) -> String {
-    let within = format!("queue.entered:{}..<{}", from_ns / 1_000_000, to_ns / 1_000_000);
-    match pool {
-        Some(pool) => terms::leg(&[&terms::is("phase", pool.word()), &within]),
-        None => within,
+        "none of these requests went through a KV router's queue".into()
     }
 }
 
@@ -182,12 +88,10 @@ fn outcome_tone(outcome: &str) -> Tone {
 }
 
 fn deferred(all: &ClassWaits, known: &Known<'_, Queues>) -> Vec<Cell> {
-    if all.says_deferred == 0 {
-        return vec![Cell::label("deferral not recorded by this layout")];
-    }
-    let share = format::percent(all.deferred, all.says_deferred);
+    let Some(deferred) = all.deferred() else { return vec![Cell::label("deferral not recorded by this layout")] };
+    let share = format::percent(deferred, all.says_deferred);
     let term = terms::leg(&["queue.deferred:true", &known.origin]);
-    vec![Cell::label("deferred"), Cell::new(share, Tone::Queue).finding_any(all.deferred, term)]
+    vec![Cell::label("deferred"), Cell::new(share, Tone::Queue).finding_any(deferred, term)]
 }
 
 fn tight(all: &ClassWaits, known: &Known<'_, Queues>) -> Vec<Cell> {
@@ -292,7 +196,7 @@ fn by_class(queues: &Queues, known: &Known<'_, Queues>) -> Vec<Vec<Cell>> {
                 Cell::new(said(class, "not recorded"), Tone::Plain).finding(term("")),
                 Cell::label(said(policy, "not recorded")),
             ];
-            row.extend(counts(waits, term));
+            row.extend(counts(waits, known, term));
             row.push(Cell { mark: Mark::Spark(scale::spark(&waits.waits, &classes)), ..Cell::new("", Tone::Queue) });
             row
         })
@@ -311,7 +215,7 @@ fn by_pool(queues: &Queues, known: &Known<'_, Queues>) -> Vec<Vec<Cell>> {
             let phase = terms::is("phase", pool.word());
             let term = |more: &str| terms::leg(&[&phase, "queue.wait:*", more, &known.origin]);
             let mut row = vec![Cell::new(pool.word(), Tone::of_phase(*pool)).finding(term(""))];
-            row.extend(counts(waits, term));
+            row.extend(counts(waits, known, term));
             row.push(Cell { mark: Mark::Spark(scale::spark(&waits.waits, &classes)), ..Cell::new("", Tone::Queue) });
             row
         })
@@ -319,34 +223,27 @@ fn by_pool(queues: &Queues, known: &Known<'_, Queues>) -> Vec<Vec<Cell>> {
 }
 
 /// Counts and waits of one kind.
-fn counts(waits: &ClassWaits, term: impl Fn(&str) -> String) -> Vec<Cell> {
-    let outcome = |word: &str| {
-        let count = waits.outcomes.get(word);
-        Cell::count(count, outcome_tone(word)).finding_any(count, term(&terms::is("queue.outcome", word)))
+fn counts(waits: &ClassWaits, known: &Known<'_, Queues>, term: impl Fn(&str) -> String) -> Vec<Cell> {
+    let count = |count: Option<u64>, tone, part: &str| match count {
+        Some(count) => Cell::count(count, tone).finding_any(count, term(part)),
+        None => known.unsaid(),
     };
+    let outcome = |word: &str| count(waits.ended(word), outcome_tone(word), &terms::is("queue.outcome", word));
     vec![
         Cell::count(waits.count, Tone::Plain),
-        Cell::count(waits.deferred, Tone::Queue).finding_any(waits.deferred, term("queue.deferred:true")),
+        count(waits.deferred(), Tone::Queue, "queue.deferred:true"),
         outcome("rejected"),
         outcome("cancelled"),
         time(&waits.waits, 0.5),
         time(&waits.waits, 0.99),
-        waits.depth_in.max().map_or(Cell::label("–"), |depth| Cell::count(depth, Tone::Plain)),
+        waits.depth_in.max().map_or_else(|| known.unsaid(), |depth| Cell::count(depth, Tone::Plain)),
     ]
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_seen_of_no_pool_holds_until_a_pool_is_seen() {
-        let of = |pool, depth, time_ns| (pool, Reading { depth, time_ns });
-        let known = of(Phase::Prefill, 0, 20);
-        let deepest = |all: &[(Phase, Reading)]| deepest(all.iter().copied());
-        assert_eq!(deepest(&[of(Phase::Unknown, 13, 5), known, of(Phase::Decode, 2, 10)]), Some((2, Phase::Decode)));
-        assert_eq!(deepest(&[of(Phase::Unknown, 13, 21), known]), Some((13, Phase::Unknown)));
-        assert_eq!(deepest(&[of(Phase::Unknown, 13, 5)]), Some((13, Phase::Unknown)));
-        assert_eq!(deepest(&[]), None);
+impl Known<'_, Queues> {
+    /// The mark of what these waits do not say.
+    fn unsaid(&self) -> Cell {
+        let nothing = if self.from == Origin::Span { Nothing::NoSuch } else { Nothing::Layout(Layout::Base) };
+        Cell { text: nothing.mark(), ..Cell::default() }
     }
 }

@@ -1,0 +1,162 @@
+//! The queue's depth over time: as queue spans saw it, or counted from waits that overlap, whichever is the greater.
+//!
+//! Owns: which moments there are bars for, and what a bar, the present and the peak say. Keeps out: counting
+//! (`store::rollup`), what else the queue's pane shows (`queue`).
+
+use std::collections::BTreeSet;
+
+use super::{Bar, Block, Over, PlotKind, Room, terms};
+use crate::lifecycle::stage::Phase;
+use crate::store::rollup::{Reading, Rollup, TICK_NS};
+use crate::view::data::Seen;
+use crate::view::{Tone, format};
+
+/// What ended so shortly before the moment that is shown is drawn up to it, nanoseconds.
+const RECENT_NS: u64 = 5_000_000_000;
+
+/// Ticks shown at least.
+const LEAST_TICKS: u64 = 10;
+
+/// Depth over time.
+pub(super) struct Depth {
+    bars: Vec<Bar>,
+    over: Over,
+    below: Vec<String>,
+    now: Option<Level>,
+    peak: Option<Level>,
+    /// The pools that have a depth.
+    pub pools: Vec<Phase>,
+}
+
+/// How many wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Level {
+    depth: u64,
+    pool: Phase,
+    /// Whether it is counted from waits that overlap.
+    inferred: bool,
+}
+
+impl Level {
+    /// The greater one; as queue spans saw it when they are equal.
+    fn greater(recorded: Option<Self>, inferred: Option<Self>) -> Option<Self> {
+        inferred.into_iter().chain(recorded).max_by_key(|level| level.depth)
+    }
+
+    /// The greatest of pools.
+    fn inferred(counts: impl Iterator<Item = (Phase, u64)>) -> Option<Self> {
+        counts.map(|(pool, depth)| Self { depth, pool, inferred: true }).max_by_key(|level| (level.depth, level.pool))
+    }
+
+    fn text(level: Option<Self>) -> String {
+        let mark = if level.is_some_and(|level| level.inferred) { "~" } else { "" };
+        level.map_or("–".into(), |level| format!("{mark}{}", format::count(level.depth)))
+    }
+}
+
+/// The greatest of these depths, one of each pool. What was seen by who left before a choice names no pool: it is of one of
+/// the others, and holds until that one is seen again.
+fn deepest(readings: impl Iterator<Item = (Phase, Reading)> + Clone) -> Option<Level> {
+    let known = readings.clone().filter(|(pool, _)| *pool != Phase::Unknown);
+    let newest = known.map(|(_, reading)| reading.time_ns).max();
+    let holds =
+        |pool: Phase, reading: Reading| pool != Phase::Unknown || newest.is_none_or(|newest| reading.time_ns >= newest);
+    let levels = readings.filter(|(pool, reading)| holds(*pool, *reading)).map(|(pool, reading)| (reading.depth, pool));
+    levels.max().map(|(depth, pool)| Level { depth, pool, inferred: false })
+}
+
+/// Buckets of equal length, whole ticks, so that they do not tremble while time goes on.
+struct Buckets {
+    start_ns: u64,
+    width_ns: u64,
+    count: usize,
+}
+
+impl Buckets {
+    /// So many at most, and one more where the ends do not fall together with theirs: both ends are within.
+    fn over(from_ns: u64, to_ns: u64, most: u64) -> Self {
+        let ticks = (to_ns.saturating_sub(from_ns).div_ceil(TICK_NS)).max(LEAST_TICKS);
+        let width = ticks.div_ceil(most) * TICK_NS;
+        let end = to_ns / width + 1;
+        let count = (end - (from_ns / width).min(end)).max((LEAST_TICKS * TICK_NS).div_ceil(width)).min(end);
+        Self { start_ns: (end - count) * width, width_ns: width, count: usize::try_from(count).unwrap_or(0) }
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.width_ns.saturating_mul(self.count as u64))
+    }
+}
+
+impl Depth {
+    /// Of one pool, or at each moment of the deepest.
+    pub fn of(seen: &Seen<'_>, room: Room, pool: Option<Phase>) -> Self {
+        let Rollup { depths, overlaps, requests, .. } = &*seen.rollup;
+        let ends = depths.extent().into_iter().chain(overlaps.extent());
+        let ends = ends.reduce(|(first, last), (from, to)| (first.min(from), last.max(to)));
+        let (first, last) = ends.unwrap_or((seen.until_ns, seen.until_ns));
+        let last = if seen.until_ns.saturating_sub(last) < RECENT_NS { last.max(seen.until_ns) } else { last };
+        let (from, to) = match seen.window_ns {
+            Some(window_ns) => (seen.until_ns.saturating_sub(window_ns), seen.until_ns),
+            None => (first, last),
+        };
+        let columns = room.column().saturating_sub(8).max(4);
+        let buckets = Buckets::over(from, to, 2 * u64::from(columns));
+        let (start, end) = (buckets.start_ns, buckets.end_ns());
+        let is_shown = |each: &Phase| pool.is_none_or(|pool| pool == *each);
+        let series = |pool| (pool, depths.series(pool, start, end, buckets.count));
+        let recorded: Vec<_> = depths.pools().filter(is_shown).map(series).collect();
+        let series = |pool| (pool, overlaps.series(pool, start, end, buckets.count));
+        let inferred: Vec<_> = overlaps.pools().filter(is_shown).map(series).collect();
+        let levels = (0..buckets.count).map(|at| {
+            let seen = deepest(recorded.iter().filter_map(|(pool, depths)| Some((*pool, depths[at]?))));
+            Level::greater(seen, Level::inferred(inferred.iter().map(|(pool, counts)| (*pool, counts[at]))))
+        });
+        let levels: Vec<Option<Level>> = levels.collect();
+        let over = Over { pool, start_ns: start, width_ns: buckets.width_ns };
+        let bar = |(at, level): (usize, &Option<Level>)| Bar {
+            value: level.map(|level| level.depth),
+            label: format::clock(over.time(at)),
+            tone: match level {
+                Some(level) if level.pool != Phase::Unknown => Tone::of_phase(level.pool),
+                _ => Tone::Queue,
+            },
+            term: level.filter(|level| level.depth > 0).map(|_| waiting(pool, over.time(at), over.time(at + 1))),
+        };
+        let bars = levels.iter().enumerate().map(bar).collect();
+        let seen_last = recorded.iter().filter_map(|(pool, _)| Some((*pool, depths.now(*pool)?)));
+        let counted = Level::inferred(inferred.iter().map(|(pool, _)| (*pool, overlaps.at(*pool, seen.until_ns))));
+        // That nobody waits is known when nobody is left: who waits has no span yet.
+        let counted = counted.filter(|level| level.depth > 0 || requests.in_flight == 0);
+        let ago = |ns: u64| format!("−{}", format::duration(ns));
+        let is_now = (start..end).contains(&seen.until_ns);
+        let span = to.saturating_sub(from).max(LEAST_TICKS * TICK_NS);
+        let below = vec![ago(span), ago(span / 2), if is_now { "now".to_owned() } else { format::clock(to) }];
+        let pools: BTreeSet<Phase> = depths.pools().chain(overlaps.pools()).collect();
+        Self {
+            bars,
+            over,
+            below,
+            now: Level::greater(deepest(seen_last), counted),
+            peak: levels.into_iter().flatten().reduce(|most, next| if next.depth > most.depth { next } else { most }),
+            pools: pools.into_iter().collect(),
+        }
+    }
+
+    /// `depth 3 · peak ~24`.
+    pub fn summary(&self) -> String {
+        format!("depth {} · peak {}", Level::text(self.now), Level::text(self.peak))
+    }
+
+    pub fn block(&self, rank: u8) -> Block {
+        let unit = if self.peak.is_some_and(|peak| peak.inferred) { "waiting ~" } else { "waiting" };
+        Block::plot(rank, PlotKind::Area, unit, self.bars.clone(), self.below.clone()).over(self.over)
+    }
+}
+
+/// Who waited at any time within a stretch. Buckets are whole milliseconds.
+pub(super) fn waiting(pool: Option<Phase>, from_ns: u64, to_ns: u64) -> String {
+    let phase = pool.map_or(String::new(), |pool| terms::is("phase", pool.word()));
+    let (entered, left) =
+        (format!("queue.entered<{}", to_ns / 1_000_000), format!("queue.left>{}", from_ns / 1_000_000));
+    terms::leg(&[&phase, &entered, &left])
+}
