@@ -85,6 +85,17 @@ fn every_capture_gives_the_numbers_of_its_readme() {
 }
 
 #[test]
+fn what_a_layout_does_not_record_is_not_said_to_be_none() {
+    let base = report(&[fixture("aiperf-queue.traces.jsonl.gz")]);
+    let evidence = report(&[fixture("evidence-agg.traces.jsonl.gz")]);
+    assert_eq!(count(&base, &["queue", "inferred", "spans"]), 164);
+    for unsaid in ["deferred", "rejected", "cancelled"] {
+        assert_eq!(base["queue"]["inferred"][unsaid], Json::Null, "{unsaid}");
+        assert_eq!(count(&evidence, &["queue", unsaid]), 0, "{unsaid}");
+    }
+}
+
+#[test]
 fn protobuf_files_and_json_files_read_alike() {
     for name in ["dev-sim", "dev-sim-disagg-http", "fast-flush"] {
         let mut json = report(&[fixture(&format!("{name}.traces.jsonl.gz"))]);

@@ -81,6 +81,8 @@ pub struct Seen<'a> {
     pub window_ns: Option<u64>,
     /// Its end, nanoseconds since the epoch.
     pub until_ns: u64,
+    /// Whether that is the present, and not a moment at which the screen stands still.
+    pub is_now: bool,
     /// Whether every request has been asked.
     pub whole: bool,
     /// The requests, newest first.
@@ -115,6 +117,7 @@ impl Data for Store {
             rollup: Cow::Borrowed(lens.rollup()),
             window_ns: lens.window_ns(),
             until_ns: lens.until_ns(),
+            is_now: !lens.is_held(),
             whole: lens.is_whole(),
             newest: Box::new(lens.members().rev()),
         }

@@ -389,6 +389,20 @@ mod tests {
     }
 
     #[test]
+    fn what_has_ended_has_no_rate() {
+        let mut meter = Meter::default();
+        (0..4u64).for_each(|at| meter.sample(at * 500, at * 500_000_000));
+        let data = crate::view::fixture::Fixture::default();
+        let says = |ended| {
+            let vitals = Vitals { ended, ..Vitals::default() };
+            let pace = if ended { Pace::Ended } else { Pace::Live };
+            let header = header(&data, &vitals, &meter, pace, Window::All, 1_500_000_000);
+            header.parts.iter().map(|part| text(&part.long)).collect::<String>()
+        };
+        assert!(says(false).contains(" spans/s") && !says(true).contains("spans/s"), "{}", says(true));
+    }
+
+    #[test]
     fn the_rate_falls_to_zero_when_nothing_comes() {
         let mut meter = Meter::default();
         let second = 1_000_000_000;

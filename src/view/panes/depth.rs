@@ -128,7 +128,7 @@ impl Depth {
         // That nobody waits is known when nobody is left: who waits has no span yet.
         let counted = counted.filter(|level| level.depth > 0 || requests.in_flight == 0);
         let ago = |ns: u64| format!("−{}", format::duration(ns));
-        let is_now = (start..end).contains(&seen.until_ns);
+        let is_now = seen.is_now && (start..end).contains(&seen.until_ns);
         let span = to.saturating_sub(from).max(LEAST_TICKS * TICK_NS);
         let below = vec![ago(span), ago(span / 2), if is_now { "now".to_owned() } else { format::clock(to) }];
         let pools: BTreeSet<Phase> = depths.pools().chain(overlaps.pools()).collect();
@@ -159,4 +159,117 @@ pub(super) fn waiting(pool: Option<Phase>, from_ns: u64, to_ns: u64) -> String {
     let (entered, left) =
         (format!("queue.entered<{}", to_ns / 1_000_000), format!("queue.left>{}", from_ns / 1_000_000));
     terms::leg(&[&phase, &entered, &left])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::lifecycle::facts::{Facts, Leg, Queue, State};
+    use crate::lifecycle::ids::SpanId;
+    use crate::lifecycle::stage::Origin;
+    use crate::query::{OnDemand, Query};
+    use crate::view::fixture::NOW;
+
+    const MS: u64 = 1_000_000;
+    const ROOM: Room = Room { columns: 146, rows: 35, zoomed: true };
+
+    /// A request that waited from so long before now on, milliseconds.
+    fn waited(before_ms: u64, wait_ms: u64, depths: Option<(u64, u64)>) -> Facts {
+        let queue = Queue {
+            span: SpanId([1; 8]),
+            start_ns: NOW - before_ms * MS,
+            wait_ns: wait_ms * MS,
+            class: "".into(),
+            policy: "".into(),
+            depth_in: depths.map(|depths| depths.0),
+            depth_out: depths.map(|depths| depths.1),
+            deferred: None,
+            outcome: "".into(),
+            reason: "".into(),
+            origin: if depths.is_some() { Origin::Span } else { Origin::Inferred },
+        };
+        let leg = Leg { phase: Phase::Decode, queue: Some(queue), ..Leg::default() };
+        Facts { state: State::Ended, legs: vec![leg], ..Facts::default() }
+    }
+
+    /// Eight at once for 20 ms, one after the other in and out.
+    fn burst(before_ms: u64) -> Vec<Facts> {
+        (0..8).map(|at| waited(before_ms - at, 27 - at, None)).collect()
+    }
+
+    fn depth(all: &[Facts], window_s: Option<u64>) -> Depth {
+        let mut rollup = Rollup::default();
+        all.iter().for_each(|facts| rollup.add(facts));
+        let (rollup, window_ns) = (Cow::Owned(rollup), window_s.map(|length| length * 1000 * MS));
+        let seen =
+            Seen { rollup, window_ns, until_ns: NOW, is_now: true, whole: true, newest: Box::new(std::iter::empty()) };
+        Depth::of(&seen, ROOM, None)
+    }
+
+    #[test]
+    fn what_was_seen_of_no_pool_holds_until_a_pool_is_seen() {
+        let of = |pool, depth, time_ns| (pool, Reading { depth, time_ns });
+        let known = of(Phase::Prefill, 0, 20);
+        let deepest = |all: &[(Phase, Reading)]| deepest(all.iter().copied()).map(|level| (level.depth, level.pool));
+        assert_eq!(deepest(&[of(Phase::Unknown, 13, 5), known, of(Phase::Decode, 2, 10)]), Some((2, Phase::Decode)));
+        assert_eq!(deepest(&[of(Phase::Unknown, 13, 21), known]), Some((13, Phase::Unknown)));
+        assert_eq!(deepest(&[of(Phase::Unknown, 13, 5)]), Some((13, Phase::Unknown)));
+        assert_eq!(deepest(&[]), None);
+    }
+
+    #[test]
+    fn the_peak_is_the_same_in_every_window_and_nobody_waits_when_the_last_has_left() {
+        let mut all = burst(620);
+        for window in [None, Some(10), Some(60), Some(300)] {
+            let depth = depth(&all, window);
+            assert_eq!(depth.summary(), "depth ~0 · peak ~8", "{window:?}");
+            // The plot goes on to where nobody waits, where its bars are narrow enough to tell.
+            let last = depth.bars.last().unwrap().value;
+            assert_eq!(depth.below[2], "now", "{window:?}");
+            assert!(last == Some(0) || window > Some(10), "{last:?} {window:?}");
+        }
+        all.extend(burst(3_600_000));
+        assert_eq!(depth(&all, None).summary(), "depth ~0 · peak ~8");
+        // What ended long ago is not shown as if it were now.
+        let long_ago = depth(&burst(60_000), None);
+        assert_ne!(long_ago.below[2], "now");
+        assert_eq!(long_ago.bars.iter().filter(|bar| bar.value > Some(0)).count(), 1);
+    }
+
+    #[test]
+    fn while_requests_are_in_flight_nobody_knows_who_waits_but_the_queues_own_spans() {
+        let mut all = burst(2_000);
+        all.push(Facts { state: State::InFlight, ..Facts::default() });
+        assert_eq!(depth(&all, None).summary(), "depth – · peak ~8");
+        all.push(waited(2_000, 10, Some((3, 2))));
+        assert_eq!(depth(&all, None).summary(), "depth 2 · peak ~8");
+        all.push(waited(1_000, 10, Some((12, 11))));
+        assert_eq!(depth(&all, None).summary(), "depth 11 · peak 12");
+    }
+
+    #[test]
+    fn the_first_and_the_last_depth_seen_have_a_bar() {
+        for before_ms in 2_990..3_100 {
+            let all = [waited(before_ms, 0, Some((1, 0))), waited(300, 0, Some((0, 0)))];
+            assert_eq!(depth(&all, None).summary(), "depth 0 · peak 1", "{before_ms} ms ago");
+        }
+        assert_eq!(depth(&[waited(0, 0, Some((5, 5)))], None).bars.last().unwrap().value, Some(5));
+    }
+
+    #[test]
+    fn a_bar_finds_who_waited_in_it() {
+        let all = [burst(620), vec![waited(900, 600, None), waited(5_000, 1, None)]].concat();
+        let depth = depth(&all, None);
+        let mut shown = 0;
+        for bar in &depth.bars {
+            let Some(term) = &bar.term else { continue };
+            let query = Query::parse(term).unwrap();
+            let found = all.iter().filter(|facts| query.matches(facts, &OnDemand::new(|| None))).count() as u64;
+            assert!(Some(found) >= bar.value && found < 10, "{term} finds {found}, of {:?}", bar.value);
+            shown += 1;
+        }
+        assert!(shown > 5);
+    }
 }

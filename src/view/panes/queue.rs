@@ -67,7 +67,7 @@ fn nothing(seen: &Seen<'_>) -> String {
     } else if in_flight > 0 {
         format!("not yet arrived: {} in flight, and a wait is told when it is over", format::count(in_flight))
     } else if without_spans == total {
-        "spans alone tell of waits, and none of these requests have come".into()
+        "spans alone tell of waits, and no span of these requests has come".into()
     } else if chosen > 0 {
         "missing: a KV router chose, but no span of a wait in its queue has come".into()
     } else if without_spans > 0 {
@@ -245,5 +245,58 @@ impl Known<'_, Queues> {
     fn unsaid(&self) -> Cell {
         let nothing = if self.from == Origin::Span { Nothing::NoSuch } else { Nothing::Layout(Layout::Base) };
         Cell { text: nothing.mark(), ..Cell::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Body, PaneId};
+    use crate::lifecycle::facts::{Choice, Facts, Leg, Selection, State};
+    use crate::lifecycle::ids::Worker;
+    use crate::lifecycle::stage::{Origin, Phase};
+    use crate::view::fixture::{Fixture, NOW};
+    use crate::view::panes::{Room, pane};
+
+    fn says(all: &[Facts]) -> String {
+        let mut data = Fixture::default();
+        all.iter().for_each(|facts| _ = data.add(facts.clone()));
+        let shown = pane(PaneId::Queue, &data, Room { columns: 70, rows: 11, zoomed: false }, None);
+        let Body::Text(cells) = &shown.columns[0][0].body else { panic!("{shown:?}") };
+        cells[0].text.text.clone()
+    }
+
+    #[test]
+    fn why_there_are_no_waits_is_said_as_it_is() {
+        let ended = Facts { state: State::Ended, spans: 3, ..Facts::default() };
+        let by_record = Facts { spans: 0, has_record: true, ..ended.clone() };
+        let chosen = Selection {
+            span: None,
+            time_ns: NOW,
+            pool: Phase::Decode,
+            candidates: None,
+            eligible: None,
+            filtered: None,
+            filtered_parts: [None; 5],
+            selected: Some(Choice { worker: Worker { id: 7, rank: None }, cost: None }),
+            best: None,
+            margin: None,
+            pinned: None,
+            policy: "".into(),
+            origin: Origin::Record,
+        };
+        let legs = vec![Leg { selection: Some(Box::new(chosen)), ..Leg::default() }];
+        let routed = Facts { legs, ..ended.clone() };
+        let waiting = Facts { state: State::InFlight, ..ended.clone() };
+        for (all, word) in [
+            (vec![], "no requests"),
+            (vec![ended.clone()], "none of these requests went"),
+            (vec![ended.clone(), by_record.clone()], "none whose spans have come went"),
+            (vec![by_record.clone()], "spans alone tell of waits"),
+            (vec![Facts { legs: routed.legs.clone(), ..by_record }], "spans alone tell of waits"),
+            (vec![routed, ended.clone()], "missing: "),
+            (vec![ended, waiting], "not yet arrived: 1 in flight"),
+        ] {
+            assert!(says(&all).starts_with(word), "{word}: {}", says(&all));
+        }
     }
 }
