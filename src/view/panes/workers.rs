@@ -1,6 +1,7 @@
 //! Workers: a row per worker and rank, from choice to loss.
 
 use super::{Block, Cell, Mark, Pane, Room, nothing, terms};
+use crate::lifecycle::stage::Layout;
 use crate::store::rollup::Rank;
 use crate::view::data::Seen;
 use crate::view::{Nothing, Tone, format};
@@ -80,6 +81,14 @@ fn narrow(block: &mut Block, room: Room) {
     }
 }
 
+/// What kind of nothing it is when no choice is known at all.
+fn no_choices(seen: &Seen<'_>) -> Option<Nothing> {
+    let of = &*seen.rollup;
+    let is_base = of.dispatch.count == 0 && of.dispatch_inferred.count > 0;
+    let kind = if is_base { Nothing::Layout(Layout::Base) } else { Nothing::NoSuch };
+    (of.selection.count + of.selection_records.count == 0).then_some(kind)
+}
+
 fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell> {
     let cost = |mean: Option<f64>| mean.map_or(Cell::label("–"), |mean| Cell::new(format::cost(mean), Tone::Plain));
     let named = terms::worker("worker", rank.worker);
@@ -106,6 +115,13 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         count => Cell::count(count, Tone::Running).finding_any(count, terms::worker("at", rank.worker)),
     };
     let told = |count: u64, cell: Cell| if untold && count == 0 { Nothing::Spanless.mark().into() } else { cell };
+    let choice = Cell::count(selected, Tone::Plain)
+        .finding_any(selected, terms::leg(&[&terms::worker("selected.worker", rank.worker)]));
+    let share = Cell {
+        mark: Mark::Bar(rank.share / largest),
+        ..Cell::new(format!("{:.0} %", rank.share * 100.0), Tone::Accent)
+    };
+    let choices = no_choices(seen);
     let payload = rank.payloads.quantile(0.5);
     let attempts = Cell::count(rank.attempts, Tone::Plain).finding_any(rank.attempts, leg("dispatch.time:*"));
     let admissions =
@@ -117,12 +133,8 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         in_flight,
         Cell::new("", Tone::Running).bar(rank.in_flight, busiest),
         Cell::count(rank.requests, Tone::Plain).finding_any(rank.requests, &*named),
-        Cell::count(selected, Tone::Plain)
-            .finding_any(selected, terms::leg(&[&terms::worker("selected.worker", rank.worker)])),
-        Cell {
-            mark: Mark::Bar(rank.share / largest),
-            ..Cell::new(format!("{:.0} %", rank.share * 100.0), Tone::Accent)
-        },
+        choices.map_or(choice, |nothing| nothing.mark().into()),
+        choices.map_or(share, |nothing| nothing.mark().into()),
         cost(rank.won_by),
         // Where spans and records both tell of it, the term would find those of records too.
         cost(rank.lost_by).finding_any(rank.passed_over, passed),
