@@ -126,6 +126,8 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
     let attempts = Cell::count(rank.attempts, Tone::Plain).finding_any(rank.attempts, leg("dispatch.time:*"));
     let admissions =
         Cell::count(admitted, Tone::Plain).finding_any(admitted, leg("dispatch.time:* admission.result:accepted"));
+    let failed = Cell::count(rank.failed, Tone::Bad).finding_any(rank.failed, leg("dispatch.result:failed"));
+    let lost = Cell::count(rank.lost, Tone::Bad).finding_any(rank.lost, leg("dispatch.lost:true"));
     let passed = terms::leg(&[&terms::worker("best.worker", rank.worker), "selection.best:false"]);
     vec![
         Cell::new(name, name_tone).finding_any(rank.requests, &*named),
@@ -142,8 +144,8 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         told(rank.attempts, attempts),
         told(admitted, admissions),
         payload.map_or(Cell::label("–"), |bytes| Cell::new(format::bytes(bytes), Tone::Plain)),
-        Cell::count(rank.failed, Tone::Bad).finding_any(rank.failed, leg("dispatch.result:failed")),
-        Cell::count(rank.lost, Tone::Bad).finding_any(rank.lost, leg("dispatch.lost:true")),
+        told(rank.failed, failed),
+        told(rank.lost, lost),
         rank.ttft
             .quantile(0.5)
             .map_or(Cell::label("–"), |ns| Cell::new(format::duration(ns), Tone::Plain))

@@ -35,7 +35,10 @@ pub fn title(facts: &Facts, now_ns: u64) -> Vec<Line> {
     if !facts.model.is_empty() {
         parts.push(vec![Piece::dim("model "), Piece::plain(facts.model.as_str())]);
     }
-    parts.push(vec![Piece::dim(format!("{} · {} layout", facts.mode.word(), facts.layout.word()))]);
+    // Spans tell the layout.
+    if facts.spans > 0 {
+        parts.push(vec![Piece::dim(format!("{} · {} layout", facts.mode.word(), facts.layout.word()))]);
+    }
     parts
 }
 
