@@ -168,7 +168,8 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         let before = alike().find(|other| of != Phase::Unknown && phase(**other) == of);
         // Of two of one number, one may serve the phase of the other.
         // A failure that was not said may be what made a prefill one of a migration.
-        let may_have_failed = || base && of == Phase::Prefill && !tries.iter().all(|other| other.says(Field::RouteOutcome));
+        let may_have_failed =
+            || base && of == Phase::Prefill && !tries.iter().all(|other| other.says(Field::RouteOutcome));
         if before.is_none() && alike().any(|other| of == Phase::Unknown || phase(*other) == Phase::Unknown)
             || before.is_some() && may_have_failed()
         {

@@ -160,6 +160,8 @@ pub struct Requests {
     pub in_flight: u64,
     /// End missing although expected.
     pub lost: u64,
+    /// Over, with spans: whatever spans tell of them has come.
+    pub told: u64,
     /// Without a root, in flight or not.
     pub without_root: u64,
     /// With an `http-request`.
@@ -199,6 +201,7 @@ impl Requests {
             (true, &mut self.total),
             (facts.state == State::InFlight, &mut self.in_flight),
             (facts.state == State::Lost, &mut self.lost),
+            (facts.state != State::InFlight && facts.spans > 0, &mut self.told),
             (!root, &mut self.without_root),
             (facts.has_http, &mut self.with_http),
             (facts.has_http && !root, &mut self.http_without_root),
@@ -369,8 +372,10 @@ impl Rollup {
 /// Whether two digests of a request tell the same of everything but its legs, as far as anything here counts it.
 fn live_alike(was: &Facts, is: &Facts) -> bool {
     let ends = |facts: &Facts| (facts.state, facts.outcome, facts.start_ns, facts.end_ns, facts.terminal_ns);
-    let parts =
-        |facts: &Facts| (facts.has_root, facts.has_http, facts.has_record, facts.streaming, facts.session_fallback);
+    let parts = |facts: &Facts| {
+        let known = (facts.has_root, facts.has_http, facts.has_record, facts.spans > 0);
+        (known, facts.streaming, facts.session_fallback)
+    };
     let times = |facts: &Facts| (facts.ttft_ns, facts.record_ttft_ns, facts.record_total_ns);
     let tokens = |facts: &Facts| (facts.input_tokens, facts.output_tokens, facts.cached_tokens);
     ends(was) == ends(is)
