@@ -30,6 +30,8 @@ const TABLE: &[Row] = &[
     ("queue-wait", [266, 26, 24, 24, 24, 24, 26, 0], &[("success", 24)], 24, 24),
     ("busy-threshold", [248, 32, 30, 30, 2, 2, 4, 0], &[("rejected", 28), ("success", 2)], 2, 2),
     ("migration", [131, 8, 7, 7, 6, 9, 8, 7], &[("success", 7)], 7, 9),
+    // Workers killed under load in three clusters of prefill and decode workers; only the requests that were moved.
+    ("disagg-migration", [638, 17, 17, 17, 14, 55, 38, 38], &[("rejected", 12), ("success", 5)], 17, 55),
     ("worker-killed", [98, 8, 7, 7, 6, 7, 5, 4], &[("rejected", 3), ("success", 4)], 7, 7),
     ("timeout", [23, 4, 2, 2, 1, 2, 4, 0], &[("timed_out", 2)], 2, 2),
     ("completions", [122, 12, 10, 0, 0, 10, 12, 0], &[], 10, 10),

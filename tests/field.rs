@@ -1059,6 +1059,66 @@ fn an_export_of_logs_that_came_again_is_a_duplicate_in_a_file_too() {
     assert_eq!(check(&one_after_the_other), once);
 }
 
+/// A record that comes again in another line came again: next to it, far behind it, wrapped, bare or as a log.
+/// Two that differ were written twice, and so were two that stand in one export.
+#[test]
+fn what_comes_again_is_a_duplicate_however_it_comes() {
+    let lines = common::inflated("evidence-disagg.request_trace.jsonl.gz");
+    let lines = String::from_utf8(lines).unwrap();
+    let bare: Vec<String> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Json>(line).unwrap())
+        .map(|line| line.get("event").unwrap_or(&line).to_string())
+        .collect();
+    let end = bare.iter().find(|line| line.contains("request_end")).unwrap();
+    let wrapped = format!(r#"{{"timestamp":5,"event":{end}}}"#);
+    let log = |payload: &str| json!({"attributes": [attr("payload", payload)]});
+    let export = |logs: &[Json]| {
+        json!({"resourceLogs": [{"scopeLogs": [{"scope": {"name": "dynamo.request_trace"}, "logRecords": logs}]}]})
+            .to_string()
+    };
+    let check = |lines: &[&str]| -> (u64, u64, u64) {
+        let mut child = common::binary()
+            .args(["check", "-", "--json", "--only", "record.unique"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        for line in lines {
+            writeln!(input, "{line}").unwrap();
+        }
+        drop(input);
+        let said: Json = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+        let row = &said["checks"][0];
+        let count = |value: &Json| value.as_u64().unwrap();
+        (count(&row["holds"]), count(&row["violated"]), count(&said["records_duplicate"]))
+    };
+    let one = export(&[log(end)]);
+    for again in [end, &wrapped, &one] {
+        for first in [end, &wrapped, &one] {
+            assert_eq!(check(&[first, again]), (1, 0, 1), "{first}\n{again}");
+        }
+    }
+    let others: Vec<String> = (0..2_000)
+        .map(|number| format!(r#"{{"event_type":"tool_end","event_time_unix_ms":{number},"tool":{{"name":"t"}}}}"#))
+        .collect();
+    for before in [0, 509, 510, 511, 512] {
+        let others = |range: std::ops::Range<usize>| others[range].iter().map(String::as_str);
+        let near: Vec<&str> = others(0..before).chain([end.as_str(), end]).collect();
+        let far: Vec<&str> =
+            others(0..before).chain([end.as_str()]).chain(others(before..2_000)).chain([end.as_str()]).collect();
+        assert_eq!([check(&near), check(&far)], [(1, 0, 1); 2], "{before}");
+    }
+    let whole: Vec<&str> = bare.iter().map(String::as_str).collect();
+    let (holds, ..) = check(&whole);
+    assert_eq!(check(&[&whole[..], &whole[..]].concat()), (holds, 0, whole.len() as u64));
+    let later = end.replacen("\"event_time_unix_ms\":1", "\"event_time_unix_ms\":2", 1);
+    assert_ne!(later, *end);
+    assert_eq!(check(&[end, &later]), (0, 1, 0));
+    assert_eq!(check(&[&export(&[log(end), log(end)])]), (0, 1, 0));
+}
+
 /// Whoever reads that it listens may end it at once, and has its report.
 #[test]
 fn it_can_be_ended_as_soon_as_it_says_that_it_listens() {

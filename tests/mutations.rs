@@ -11,7 +11,7 @@ use reqtop::checks::{self, Answer, Answers, Learned, Level, Moment, Run};
 use reqtop::demo::{self, Cluster, Settings};
 use reqtop::lifecycle::record::Record;
 use reqtop::lifecycle::request::RequestKey;
-use reqtop::lifecycle::stage::{Mode, Outcome};
+use reqtop::lifecycle::stage::{Mode, Outcome, Phase};
 use reqtop::pipeline::take_in;
 use reqtop::report::InputSection;
 use reqtop::report::check::{Accepted, CheckReport, Rules};
@@ -148,7 +148,7 @@ fn every_mutation_answers_exactly_its_fault() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-const REAL: [&str; 23] = [
+const REAL: [&str; 24] = [
     "abort",
     "agg-kv-core",
     "agg-kv-http",
@@ -158,6 +158,7 @@ const REAL: [&str; 23] = [
     "dev-mocker",
     "dev-sim",
     "dev-sim-disagg-http",
+    "disagg-migration",
     "disagg-mocker",
     "fast-flush",
     "invalid",
@@ -185,6 +186,49 @@ fn no_real_capture_errs() {
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// A real frontend numbers every prefill 0, that of a migration too; its decode has the number (`request.attempt`). Without a
+/// failure that it may have moved from, a second one is none of a migration.
+#[test]
+fn a_migrations_prefill_is_the_attempt_after_what_failed() {
+    let given = text("disagg-migration.traces.jsonl.gz");
+    let fed = |change: &dyn Fn(&str) -> String| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("changed.jsonl");
+        std::fs::write(&path, change(&given)).unwrap();
+        let mut fed = Fed::new();
+        file::read(&[Input::File(path)], file::Limits::default(), &mut fed);
+        fed.0.finish(1);
+        fed
+    };
+    let answers = |fed: &Fed| -> BTreeMap<String, u64> {
+        let id = checks::CheckId::of("dispatch.attempts").unwrap();
+        let mut counts = BTreeMap::new();
+        for (_, answers) in fed.answers() {
+            *counts.entry(format!("{:?}", answers.of(id))).or_default() += 1;
+        }
+        counts
+    };
+    let real = fed(&str::to_owned);
+    assert_eq!(answers(&real), BTreeMap::from([("Holds".into(), 17)]));
+    for (_, facts) in real.0.requests() {
+        let numbers = |phase: Phase| -> Vec<u32> {
+            facts.legs.iter().filter(|leg| leg.phase == phase).map(|leg| leg.attempt).collect()
+        };
+        assert_eq!((numbers(Phase::Prefill), facts.attempts()), (vec![0, 1], 2), "{}", facts.request_id);
+        assert!(numbers(Phase::Decode).len() <= 2);
+    }
+    // Where a decode with the number followed, that tells it, too.
+    let failed = ["worker_disconnected", "connection_failed"];
+    let quiet = fed(&|text| failed.iter().fold(text.to_owned(), |text, word| text.replace(word, "success")));
+    let followed = 5;
+    assert_eq!(answers(&quiet), BTreeMap::from([("Holds".into(), followed), ("Violated".into(), 17 - followed)]));
+    let unsaid = fed(&|text| text.replace("request.outcome", "request.odd"));
+    assert_eq!(
+        answers(&unsaid),
+        BTreeMap::from([("Holds".into(), followed), ("Unknown(Unsaid)".into(), 17 - followed)])
+    );
 }
 
 #[test]

@@ -27,10 +27,22 @@ pub struct Batch<'a> {
     pub links: Vec<LinkIn<'a>>,
     /// Request-trace records, from logs or files.
     pub records: Vec<Record>,
+    /// What a record is that stands among them once more.
+    pub repeats: Repeats,
     /// Application logs that tell of a request before its spans do.
     pub signs: Vec<Sign>,
     /// What was not taken, and what was counted only.
     pub tally: Tally,
+}
+
+/// What a record is that equals another one of the same delivery byte for byte. In another delivery it came again.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub enum Repeats {
+    /// Written twice: they are of one export, which its sender put together.
+    #[default]
+    Written,
+    /// One that came again: they are lines of files, each a delivery of its own, however many are handed on at once.
+    Came,
 }
 
 /// The most spans refused of one delivery whose traces are noted.

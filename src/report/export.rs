@@ -42,19 +42,22 @@ fn everything(store: &Store, out: &mut impl Write) -> io::Result<()> {
             of_trace.clear();
         }
     }
-    let mut records = store.records();
-    loop {
-        let of_line: Vec<&Record> = records.by_ref().take(RECORDS).collect();
-        if of_line.is_empty() {
-            return Ok(());
+    let mut records = store.records().peekable();
+    while records.peek().is_some() {
+        let mut of_line: Vec<&Record> = records.by_ref().take(RECORDS).collect();
+        // What was written twice stands in one export, or it would have come again.
+        while let Some(again) = records.next_if(|next| of_line.last().is_some_and(|last| last.raw == next.raw)) {
+            of_line.push(again);
         }
         otlp_json::records_line(out, &of_line)?;
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lifecycle::batch::Batch;
     use crate::lifecycle::ids::TraceId;
     use crate::lifecycle::made::{Made, with_batch};
     use crate::source::decode;
@@ -122,6 +125,26 @@ mod tests {
         assert_eq!(once, twice);
         assert!(first["whole"].contains("complete: false") && first["whole"].contains("cut"), "{first:?}");
         assert!(once.contains(r#"{"key":"more","value":{"intValue":"7"}}"#), "{once}");
+    }
+
+    /// Wherever it stands among the others: what was written twice is still so when it is read again.
+    #[test]
+    fn what_was_written_twice_stays_in_one_line() {
+        for before in [RECORDS - 2, RECORDS - 1, RECORDS] {
+            let mut store = Store::new(Limits::default());
+            let raw = |at: usize| format!(r#"{{"rid":"r{at:04}"}}"#).into();
+            let record = |at: usize| Record::payload_marker("r", at as u64, "", raw(at));
+            let records = (0..=before).chain([before]).map(record).collect();
+            store.ingest(&Batch { records, ..Batch::default() }, 1);
+            store.finish(1);
+            let mut lines = Vec::new();
+            json_lines(&store, None, &mut lines).unwrap();
+            let with_it = String::from_utf8(lines).unwrap();
+            let again = format!("r{before:04}");
+            let counts: Vec<usize> =
+                with_it.lines().map(|line| line.matches(&again).count()).filter(|n| *n > 0).collect();
+            assert_eq!(counts, [2], "{before}");
+        }
     }
 
     #[test]

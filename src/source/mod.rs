@@ -4,7 +4,7 @@
 //! ([`trust`]), the channel between them and the writer,
 //! and [`decode`], with which the writer turns a payload into the batch that the store takes. Keeps out: keeping, showing, the terminal.
 
-use crate::lifecycle::batch::Batch;
+use crate::lifecycle::batch::{Batch, Repeats};
 
 pub mod file;
 pub mod intake;
@@ -24,7 +24,7 @@ use intake::{Body, Payload};
 pub fn decode(payload: &mut Payload) -> Result<Batch<'_>, String> {
     let mut batch = Batch { tally: std::mem::take(&mut payload.tally), ..Batch::default() };
     match &mut payload.body {
-        Body::Records(records) => batch.records = std::mem::take(records),
+        Body::Records(records) => (batch.records, batch.repeats) = (std::mem::take(records), Repeats::Came),
         Body::Otlp(signal, bytes) => otlp::wire::decode(*signal, bytes, &mut batch)?,
     }
     Ok(batch)

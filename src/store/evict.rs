@@ -28,8 +28,8 @@ impl Store {
                 if self.traces[slot as usize].grouped_as_control && self.traces[slot as usize].groups().is_empty() {
                     self.free_trace(slot as usize);
                 }
-            } else if let Some(record) = self.loose.pop_front() {
-                self.accounted -= record.size();
+            } else if let Some(size) = self.loose.drop_first() {
+                self.accounted -= size;
                 self.counts.records_evicted += 1;
             } else if let Some(key) = self.ended.pop_front() {
                 if Some(key) == self.pinned {

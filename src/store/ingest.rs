@@ -8,8 +8,8 @@ use super::attrs::{Finder, Found, code, codes_of, hold, hold_one, release_one};
 use super::interner::{Interner, NONE};
 use super::rows::Row;
 use super::trace::{Trace, UNGROUPED};
-use super::{Ingested, Store, Tables};
-use crate::lifecycle::batch::{Batch, ResourceIn, ScopeIn, Slice, SpanIn};
+use super::{Ingested, Store, Tables, records};
+use crate::lifecycle::batch::{Batch, Repeats, ResourceIn, ScopeIn, Slice, SpanIn};
 use crate::lifecycle::body::{Head, Writer};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::context;
@@ -141,11 +141,17 @@ impl Store {
         self.counts.records_bad += batch.tally.bad_records;
         self.counts.texts_cleaned += batch.tally.bad_texts;
         self.note_refused(batch);
-        let mut written: super::Map<&str, usize> = super::Map::default();
+        let mut written: super::Map<(u64, &str), usize> = super::Map::default();
         for record in &batch.records {
-            let times = written.entry(&record.raw).or_default();
-            *times += 1;
-            self.take_record(record, *times, now_ns);
+            let times = match batch.repeats {
+                Repeats::Came => 1,
+                Repeats::Written => {
+                    let times = written.entry(records::by(record)).or_default();
+                    *times += 1;
+                    *times
+                }
+            };
+            self.take_record(record, times, now_ns);
         }
         for sign in &batch.signs {
             self.take_sign(sign, now_ns);

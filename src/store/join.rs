@@ -298,11 +298,11 @@ impl Store {
     }
 
     /// Takes in a record: joined to its request, which it may be the first sign of.
-    /// `times` says how often it has stood in this delivery so far: a delivery that comes again is a duplicate, a record
-    /// that stands twice in one was written twice and is kept twice.
+    /// `times` says how often it was written in this delivery so far: what comes again is a duplicate, a record that was
+    /// written twice is kept twice. One of no request is kept once: nothing asks how often it was written.
     pub(super) fn take_record(&mut self, record: &Record, times: usize, now_ns: u64) {
         if record.request_id.is_empty() {
-            if self.loose.iter().rev().take(256).any(|other| other.raw == record.raw) {
+            if self.loose.has(record) {
                 self.counts.records_duplicate += 1;
                 return;
             }
@@ -311,8 +311,7 @@ impl Store {
                 self.checked.run.note_lost_records();
             }
             self.count_record(record);
-            self.accounted += record.size();
-            self.loose.push_back(record.clone());
+            self.accounted += self.loose.push(record.clone());
             return;
         }
         let key = match self.request_of(record) {

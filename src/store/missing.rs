@@ -68,14 +68,18 @@ impl Checked {
         &self.missing.unsettled
     }
 
-    /// Whether so many requests that a load generator saw may be missing because what came of them was lost, or had not
-    /// come yet.
-    pub fn may_lack(&self, requests: u64) -> bool {
-        requests > 0 && (self.missing.is_open || self.run.may_lack(requests))
+    fn may_lack(&self, requests: u64) -> bool {
+        self.missing.is_open || self.run.may_lack(requests)
     }
 }
 
 impl Store {
+    /// Whether so many requests that a load generator saw may be missing because they were let go for room, what came of them
+    /// was lost, or had not come yet.
+    pub fn may_lack(&self, requests: u64) -> bool {
+        requests > 0 && (self.counts.requests_evicted > 0 || self.checked.may_lack(requests))
+    }
+
     /// Notes what a delivery brought and what is not kept of it: what is missing of these traces, and which records, is
     /// not known any more.
     pub(super) fn note_refused(&mut self, batch: &Batch<'_>) {

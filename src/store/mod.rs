@@ -249,8 +249,8 @@ pub struct Store {
     ended: VecDeque<RequestKey>,
     /// Traces that belong to no request (control traffic), oldest first.
     control: VecDeque<u32>,
-    /// Records that belong to no request (tool events), oldest first.
-    loose: VecDeque<Record>,
+    /// Records that belong to no request (tool events).
+    loose: records::Loose,
     /// Bytes of traces, requests and loose records.
     accounted: usize,
     gone: gone::Gone,
@@ -286,7 +286,7 @@ impl Store {
             in_flight: HashSet::default(),
             ended: VecDeque::new(),
             control: VecDeque::new(),
-            loose: VecDeque::new(),
+            loose: records::Loose::default(),
             accounted: 0,
             gone: gone::Gone::beside(limits.memory),
             pinned: None,

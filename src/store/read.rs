@@ -69,7 +69,7 @@ impl Store {
     /// Records held, of requests and of none. Walks the store.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         let moved = self.moved_records.iter().map(|(_, record)| record);
-        self.requests.values().flat_map(|request| request.records.iter()).chain(moved).chain(&self.loose)
+        self.requests.values().flat_map(|request| request.records.iter()).chain(moved).chain(self.loose.iter())
     }
 
     /// Spans held by name. Walks the store.

@@ -1,10 +1,15 @@
-//! The records of a request, in an order that does not depend on how they came: by time, then by text.
+//! The records of a request, in an order that does not depend on how they came: by time, then by text; and those of none.
 //!
-//! A record that stands twice in one delivery was written twice and is kept twice; one that comes again is a duplicate.
-//! Owns: that order, and telling duplicates. Keeps out: which request a record belongs to (`join`).
+//! A record that stands twice in one export was written twice and is kept twice; one that comes again is a duplicate.
+//! Owns: that order, and telling duplicates. Keeps out: which request a record belongs to (`join`), what makes an export
+//! (`lifecycle::batch`).
 
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
 use std::ops::Deref;
 
+use super::Set;
+use crate::lifecycle::account::entry;
 use crate::lifecycle::record::Record;
 
 /// The records of a request.
@@ -73,8 +78,51 @@ impl Records {
     }
 }
 
-/// What they are ordered by.
-fn by(record: &Record) -> (u64, &str) {
+/// Records that belong to no request (tool events), oldest first, each once.
+#[derive(Default)]
+pub(super) struct Loose {
+    records: VecDeque<Record>,
+    /// What is there, as hashes.
+    known: Set<u64>,
+}
+
+impl Loose {
+    /// Whether this record is there.
+    pub fn has(&self, record: &Record) -> bool {
+        self.known.contains(&self.hash(record))
+    }
+
+    /// Adds a record that is not; says how many bytes it takes.
+    pub fn push(&mut self, record: Record) -> usize {
+        self.known.insert(self.hash(&record));
+        let size = size(&record);
+        self.records.push_back(record);
+        size
+    }
+
+    /// Lets the oldest go; says how many bytes it took.
+    pub fn drop_first(&mut self) -> Option<usize> {
+        let record = self.records.pop_front()?;
+        self.known.remove(&self.hash(&record));
+        Some(size(&record))
+    }
+
+    /// All of them, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter()
+    }
+
+    fn hash(&self, record: &Record) -> u64 {
+        self.known.hasher().hash_one(by(record))
+    }
+}
+
+fn size(record: &Record) -> usize {
+    record.size() + entry::<u64>()
+}
+
+/// What they are ordered by and known as.
+pub(super) fn by(record: &Record) -> (u64, &str) {
     (record.time_ms, &record.raw)
 }
 

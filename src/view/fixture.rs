@@ -378,6 +378,7 @@ fn facts(id: &str, age_ms: u64, outcome: Option<Outcome>, total_ms: u64, legs: V
         state: if outcome.is_some() { State::Ended } else { State::InFlight },
         outcome,
         has_root: outcome.is_some(),
+        spans: 12,
         has_http: true,
         streaming: Some(true),
         start_ns,

@@ -107,9 +107,9 @@ fn number(value: Option<u64>) -> SortValue {
     value.map_or(SortValue::None, |value| SortValue::Number(value as f64))
 }
 
-/// What is said of a value that is not there: `NotYet` while the request is in flight, else `otherwise`.
+/// What is said of a value that is not there.
 fn absent(facts: &Facts, otherwise: Nothing) -> Piece {
-    if facts.state == State::InFlight { Nothing::NotYet.mark() } else { otherwise.mark() }
+    Nothing::of(facts, otherwise).mark()
 }
 
 /// A text with the mark of where it comes from: nothing for a span of its own, `~` before what is worked out from other
@@ -162,7 +162,7 @@ fn model(facts: &Facts, _: u64) -> Piece {
 
 fn attempts(facts: &Facts, _: u64) -> Piece {
     match facts.attempts() {
-        0 if facts.state == State::InFlight => Nothing::NotYet.mark(),
+        0 if facts.state == State::InFlight || facts.spans == 0 => absent(facts, Nothing::NoSuch),
         0 => Piece::plain("0"),
         count => {
             let mut origins = facts.legs.iter().filter_map(|leg| Some(leg.dispatch.as_ref()?.origin));
@@ -257,7 +257,9 @@ fn leg_text(facts: &Facts, phase: Phase) -> SortValue {
 fn ttft(facts: &Facts, _: u64) -> Piece {
     match facts.ttft_ns {
         Some((ns, origin)) => Piece::plain(from(origin, &format::duration(ns))),
-        None if facts.outcome == Some(Outcome::Success) && facts.streaming == Some(true) => Nothing::Missing.mark(),
+        None if facts.outcome == Some(Outcome::Success) && facts.streaming == Some(true) => {
+            absent(facts, Nothing::Missing)
+        }
         None => absent(facts, Nothing::NoSuch),
     }
 }
@@ -268,7 +270,7 @@ fn total(facts: &Facts, now_ns: u64) -> Piece {
         (None, State::InFlight) if facts.start_ns > 0 => {
             Piece::new(format::duration(now_ns.saturating_sub(facts.start_ns)), Tone::Running)
         }
-        (None, _) => Nothing::Missing.mark(),
+        (None, _) => absent(facts, Nothing::Missing),
     }
 }
 
@@ -281,8 +283,7 @@ fn events(facts: &Facts, _: u64) -> Piece {
     match (stream.and_then(|stream| stream.events), facts.output_tokens) {
         (Some(events), _) => Piece::plain(format::count(events)),
         (None, Some(tokens)) => Piece::plain(format!("{} tok", format::short_count(tokens))),
-        (None, None) if facts.state == State::InFlight => Nothing::NotYet.mark(),
-        (None, None) if stream.is_none() => Nothing::NoSuch.mark(),
+        (None, None) if facts.state == State::InFlight || stream.is_none() => absent(facts, Nothing::NoSuch),
         (None, None) if facts.layout == Layout::Base => Nothing::Layout(Layout::Base).mark(),
         (None, None) if facts.mode == Mode::Core => Nothing::Mode(Mode::Core).mark(),
         (None, None) => Nothing::Missing.mark(),

@@ -130,11 +130,23 @@ pub enum Nothing {
     Layout(Layout),
     /// Not yet arrived.
     NotYet,
+    /// Told by spans, of which none has come: records or logs alone tell of this request.
+    Spanless,
     /// Missing although expected.
     Missing,
 }
 
 impl Nothing {
+    /// What it is of this request: what is in flight may have more to come, and what has no spans lacks what they would
+    /// tell; else `otherwise`.
+    pub fn of(facts: &Facts, otherwise: Self) -> Self {
+        match facts.state {
+            State::InFlight => Self::NotYet,
+            _ if facts.spans == 0 => Self::Spanless,
+            _ => otherwise,
+        }
+    }
+
     /// The mark in a table cell.
     pub fn mark(self) -> Piece {
         match self {
@@ -142,6 +154,7 @@ impl Nothing {
             Self::Mode(mode) => Piece::dim(mode.word()),
             Self::Layout(layout) => Piece::dim(layout.word()),
             Self::NotYet => Piece::new("…", Tone::Running),
+            Self::Spanless => Piece::dim("?"),
             Self::Missing => Piece::new("missing", Tone::Warn),
         }
     }
@@ -153,6 +166,7 @@ impl Nothing {
             Self::Mode(mode) => Piece::dim(format!("not recorded in {} mode", mode.word())),
             Self::Layout(layout) => Piece::dim(format!("not recorded by the {} layout", layout.word())),
             Self::NotYet => Piece::new("not yet arrived", Tone::Running),
+            Self::Spanless => Piece::dim("told by spans, of which none has come"),
             Self::Missing => Piece::new("missing although expected", Tone::Warn),
         }
     }

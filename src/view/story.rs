@@ -33,8 +33,7 @@ impl Told {
 
     /// What there is no evidence of, and why.
     fn nothing(&mut self, facts: &Facts, what: &str, otherwise: Nothing) {
-        let kind = if facts.state == State::InFlight { Nothing::NotYet } else { otherwise };
-        self.say(vec![Piece::plain(format!("{what}: ")), kind.sentence(), Piece::plain(".")]);
+        self.say(vec![Piece::plain(format!("{what}: ")), Nothing::of(facts, otherwise).sentence(), Piece::plain(".")]);
     }
 }
 
@@ -108,7 +107,7 @@ fn leg(facts: &Facts, at: usize, leg: &Leg, told: &mut Told) {
         None if leg.dispatch.as_ref().is_some_and(|dispatch| !matches!(dispatch.route.as_str(), "" | "kv")) => {}
         None => {
             line.push(Piece::plain("choice "));
-            let kind = if facts.state == State::InFlight { Nothing::NotYet } else { unrecorded(facts) };
+            let kind = Nothing::of(facts, unrecorded(facts));
             line.push(kind.sentence());
             line.push(Piece::plain("; "));
         }
@@ -117,7 +116,7 @@ fn leg(facts: &Facts, at: usize, leg: &Leg, told: &mut Told) {
         Some(dispatch) => sent(facts, at, leg, dispatch, &mut line),
         None => {
             line.push(Piece::plain("the hand-over "));
-            let kind = if facts.state == State::InFlight { Nothing::NotYet } else { Nothing::Missing };
+            let kind = Nothing::of(facts, Nothing::Missing);
             line.push(kind.sentence());
             line.push(Piece::plain("."));
         }
@@ -188,7 +187,7 @@ fn chose(facts: &Facts, selection: &Selection, line: &mut Vec<Piece>) {
             // A record does not say which of its candidates was chosen (spec request-trace.md).
             Origin::Record => {
                 line.push(Piece::plain("chose one of its record's candidates ʳ: which, "));
-                let kind = if facts.state == State::InFlight { Nothing::NotYet } else { unrecorded(facts) };
+                let kind = Nothing::of(facts, unrecorded(facts));
                 line.push(kind.sentence());
             }
             _ => line.push(Piece::new("nothing was chosen", Tone::Bad)),
@@ -260,7 +259,7 @@ fn sent(facts: &Facts, at: usize, leg: &Leg, dispatch: &Dispatch, line: &mut Vec
     };
     if word.is_empty() {
         line.push(Piece::plain("hand-over result "));
-        let kind = if facts.state == State::InFlight { Nothing::NotYet } else { Nothing::Missing };
+        let kind = Nothing::of(facts, Nothing::Missing);
         line.push(kind.sentence());
     } else {
         line.push(Piece::new(format!("{before}{}", word.replace('_', " ")), tone));
@@ -364,11 +363,9 @@ fn end(facts: &Facts, now_ns: u64, told: &mut Told) {
             let so_far = format::duration(now_ns.saturating_sub(facts.start_ns));
             vec![Piece::plain(format!("{so_far} so far; its root has ")), Nothing::NotYet.sentence(), Piece::plain(".")]
         }
-        (None, State::Ended) => vec![
-            Piece::plain("It ended without a root: "),
-            Piece::dim("this endpoint or sampling makes none"),
-            Piece::plain("."),
-        ],
+        (None, State::Ended) => {
+            vec![Piece::plain("It ended without a root: "), Piece::dim(rootless(facts)), Piece::plain(".")]
+        }
         (None, State::Lost) => {
             vec![
                 Piece::plain("Nothing has come for a long time; its end is "),
@@ -381,6 +378,16 @@ fn end(facts: &Facts, now_ns: u64, told: &mut Told) {
     if facts.outcome == Some(Outcome::Success) && !facts.has_record {
         // Records are best effort (spec request-trace): their absence is told, not held against anybody.
         told.say(vec![Piece::dim("No request_end record has come.")]);
+    }
+}
+
+/// Why a request that has ended may have no root.
+fn rootless(facts: &Facts) -> &'static str {
+    match (facts.spans, facts.has_http) {
+        (0, _) => "a span, of which none has come",
+        // Chats have one; where no worker is left, none is made (spec lifecycle-spans §6).
+        (_, true) if facts.endpoint.contains("chat") => "sampling or a refusal makes none, or it has yet to come",
+        _ => "this endpoint or sampling makes none",
     }
 }
 
@@ -451,5 +458,16 @@ mod tests {
         );
         assert!(told(&fixture, 8).contains("its root has not yet arrived"), "{}", told(&fixture, 8));
         assert!(told(&fixture, 6).contains("in a tie"), "{}", told(&fixture, 6));
+        // What records alone tell of lacks what spans would tell; nothing is missing that was expected.
+        let mut fixture = fixture;
+        let facts = fixture.facts_mut(RequestKey(6));
+        (facts.spans, facts.has_root, facts.outcome) = (0, false, None);
+        for leg in &mut facts.legs {
+            (leg.queue, leg.dispatch) = (None, None);
+            leg.selection.as_mut().unwrap().origin = Origin::Record;
+        }
+        let story = told(&fixture, 6);
+        assert!(story.contains("It ended without a root: a span, of which none has come"), "{story}");
+        assert!(!story.contains("missing"), "{story}");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{LoadRecord, PhaseEnd, Seen, Usage, clean};
+use super::{LoadPhase, LoadRecord, Seen, Usage, clean};
 
 #[derive(Deserialize)]
 struct Line {
@@ -109,19 +109,25 @@ struct Phase {
     phase_name: String,
     #[serde(default)]
     end_ns: Option<u64>,
+    #[serde(default)]
+    total_request_count: Option<u64>,
 }
 
 /// Reads `phase_manifest.json`.
 ///
 /// # Errors
 /// When it is no such manifest.
-pub fn phase_manifest(text: &str) -> Result<Vec<PhaseEnd>, String> {
+pub fn phase_manifest(text: &str) -> Result<Vec<LoadPhase>, String> {
     let manifest: Manifest = serde_json::from_str(text)
         .map_err(|error| format!("expected an AIPerf phase manifest with phases, {error}"))?;
     Ok(manifest
         .phases
         .into_iter()
-        .map(|phase| PhaseEnd { phase: clean(&phase.phase_name), end_ns: phase.end_ns })
+        .map(|phase| LoadPhase {
+            phase: clean(&phase.phase_name),
+            end_ns: phase.end_ns,
+            requests: phase.total_request_count,
+        })
         .collect())
 }
 
@@ -153,9 +159,10 @@ mod tests {
         let error = profile_export("\n{\"a\":1}").unwrap_err();
         assert!(error.starts_with("line 2:") && error.contains("metadata"), "{error}");
         assert!(phase_manifest("[]").is_err());
-        let phases =
-            phase_manifest(r#"{"phases":[{"phase_name":"warmup","end_ns":null},{"phase_name":"p","end_ns":7}]}"#);
-        let ends: Vec<_> = phases.unwrap().into_iter().map(|phase| phase.end_ns).collect();
-        assert_eq!(ends, [None, Some(7)]);
+        let phases = phase_manifest(
+            r#"{"phases":[{"phase_name":"warmup","end_ns":null},{"phase_name":"p","end_ns":7,"total_request_count":3}]}"#,
+        );
+        let told: Vec<_> = phases.unwrap().into_iter().map(|phase| (phase.end_ns, phase.requests)).collect();
+        assert_eq!(told, [(None, None), (Some(7), Some(3))]);
     }
 }

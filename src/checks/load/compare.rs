@@ -85,14 +85,6 @@ impl Comparison {
         unequal
     }
 
-    /// The same in sentences.
-    pub fn unequal_sentences(&self) -> Vec<String> {
-        let told = |(phase, outcome, client, root)| {
-            format!("phase {phase:?}: the load generator counts {client} {outcome}, the roots {root}")
-        };
-        self.unequal_counts().into_iter().map(told).collect()
-    }
-
     /// Whether everything agrees.
     pub fn agrees(&self) -> bool {
         self.disagreements.is_empty() && self.unequal_counts().is_empty()

@@ -64,13 +64,15 @@ pub struct LoadRecord {
     pub end_ns: Option<u64>,
 }
 
-/// When a benchmark phase ended.
+/// A benchmark phase, as its manifest has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PhaseEnd {
+pub struct LoadPhase {
     /// Its name.
     pub phase: CompactString,
     /// When, Unix nanoseconds; `None` when it was cut off without a note.
     pub end_ns: Option<u64>,
+    /// How many requests were finished in it, when that is told.
+    pub requests: Option<u64>,
 }
 
 /// A load generator's list.
@@ -79,7 +81,24 @@ pub struct LoadList {
     /// Every finished request.
     pub records: Vec<LoadRecord>,
     /// The phases, when known.
-    pub phases: Vec<PhaseEnd>,
+    pub phases: Vec<LoadPhase>,
+}
+
+impl LoadList {
+    /// Phases of which the list has not the requests that the manifest beside it counts, in sentences: what those were is not
+    /// known.
+    pub fn gaps(&self) -> Vec<String> {
+        let gap = |phase: &LoadPhase| {
+            let listed = self.records.iter().filter(|record| record.phase == phase.phase).count() as u64;
+            let counted = phase.requests.filter(|counted| *counted != listed)?;
+            let name = &phase.phase;
+            Some(format!(
+                "the load generator's list has {listed} requests of phase {name:?}, its manifest counts {counted}: \
+                 expected one count, what is not listed is not compared"
+            ))
+        };
+        self.phases.iter().filter_map(gap).collect()
+    }
 }
 
 /// A legal difference between the two sides, by name.

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Write};
 
 use crate::lifecycle::text;
 use crate::report::lines::Lines;
+use crate::view::format;
 
 use super::{CheckReport, CheckRow, ViolationRow};
 
@@ -33,18 +34,18 @@ impl CheckReport {
     pub fn to_junit(&self) -> String {
         let mut cases: Vec<(&str, &str, Case)> = Vec::new();
         let told = lines(self.incomplete.iter().map(String::as_str));
-        let input = match (self.incomplete.is_empty(), self.strict) {
-            (true, _) => Case::Passed,
-            (false, true) => Case::Failed("not all of it could be asked".into(), told),
-            (false, false) => Case::Skipped(told),
+        let input = match self.incomplete_fails {
+            Some(whole) => Case::Failed(format!("not all of it could be asked, which fails {}", whole.words()), told),
+            None if self.incomplete.is_empty() => Case::Passed,
+            None => Case::Skipped(told),
         };
         cases.push(("reqtop", "input", input));
         for check in &self.checks {
             let case = if check.failing > 0 {
-                let short = format!("{} of {} requests", check.violated, self.requests);
-                Case::Failed(short, lines(check.unaccepted().map(|row| row.message.as_str())))
+                Case::Failed(self.extent(check), lines(check.unaccepted().map(|row| row.message.as_str())))
             } else if check.holds == 0 && check.violated == 0 {
-                Case::Skipped("unknown for every request".into())
+                let of = if check.is_of_run() { "the run" } else { "every request" };
+                Case::Skipped(format!("unknown for {of}"))
             } else {
                 Case::Passed
             };
@@ -78,11 +79,19 @@ impl CheckReport {
         out
     }
 
+    /// Of how much a check is violated.
+    fn extent(&self, check: &CheckRow) -> String {
+        if check.is_of_run() {
+            return "of the whole run".into();
+        }
+        format!("{} of {} requests", check.violated, self.requests)
+    }
+
     /// As GitHub workflow annotations, a line each.
     pub fn to_github(&self) -> String {
         let one_line = |text: &str| text::one_line(text).replace('%', "%25");
         let mut out = String::new();
-        let level = if self.strict { "error" } else { "warning" };
+        let level = if self.incomplete_fails.is_some() { "error" } else { "warning" };
         for sentence in &self.incomplete {
             let _ = writeln!(out, "::{level} title=input::{}", one_line(sentence));
         }
@@ -131,7 +140,15 @@ impl Display for CheckReport {
                 }
             }
         }
-        self.incomplete.iter().try_for_each(|sentence| writeln!(f, "! not asked: {sentence}"))?;
+        let mark = match self.incomplete_fails {
+            Some(whole) => format!("✕ not asked, which fails {}", whole.words()),
+            None => "! not asked".to_owned(),
+        };
+        self.incomplete.iter().try_for_each(|sentence| writeln!(f, "{mark}: {sentence}"))?;
+        if self.records_duplicate > 0 {
+            let again = format::noun(self.records_duplicate, "record that came", "records that came");
+            writeln!(f, "· {} {again} again byte for byte: each counts once", self.records_duplicate)?;
+        }
         for row in &self.expectations {
             let sign = if row.met { "✓" } else { "✕" };
             writeln!(f, "{sign} expected {}: {} requests match", row.expect, row.found)?;

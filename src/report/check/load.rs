@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use compact_str::CompactString;
 use serde::Serialize;
 
 use super::{CheckRow, LISTED, Rules, ViolationRow};
@@ -101,11 +102,18 @@ fn sentence((outcome, client, root): &(&str, u64, u64)) -> String {
     format!("the ledger counts {client} {outcome}, the roots {root}")
 }
 
+impl CheckRow {
+    /// Whether it is asked once, of the whole run, and of no request.
+    pub(super) fn is_of_run(&self) -> bool {
+        self.id == COUNT
+    }
+}
+
 /// That so many requests are missing and may not be.
 pub(super) fn unseen(requests: u64) -> String {
     let noun = format::noun(requests, "request", "requests");
     format!(
-        "{requests} {noun} that the load generator saw without a root here, which may have been lost or on its way: not \
+        "{requests} {noun} that the load generator saw without a root here, which may have been lost, let go or on its way: not \
          compared, and counts are unknown"
     )
 }
@@ -165,8 +173,9 @@ fn add(row: &mut CheckRow, request_id: String, accepted: bool, message: String) 
 }
 
 impl LoadRows {
-    pub(super) fn of(comparison: &Comparison) -> Self {
-        let phase = |(phase, counts): (&compact_str::CompactString, &crate::checks::load::PhaseCounts)| PhaseRow {
+    /// A comparison, and the counts of it that differ.
+    pub(super) fn of(comparison: &Comparison, unequal: Vec<(CompactString, String, u64, u64)>) -> Self {
+        let phase = |(phase, counts): (&CompactString, &crate::checks::load::PhaseCounts)| PhaseRow {
             phase: phase.to_string(),
             client: counts.client.clone(),
             root: counts.root.clone(),
@@ -181,11 +190,18 @@ impl LoadRows {
             tokens_compared: comparison.tokens_compared,
             phases: comparison.phases.iter().map(phase).collect(),
             disagreements: comparison.disagreements.iter().map(|one| one.message.clone()).collect(),
-            unequal: comparison
-                .unequal_counts()
+            unequal: unequal
                 .into_iter()
                 .map(|(phase, outcome, client, root)| (phase.to_string(), outcome, client, root))
                 .collect(),
         }
+    }
+
+    /// Every difference of counts in one sentence.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        let told = |(phase, outcome, client, root): &(String, String, u64, u64)| {
+            format!("phase {phase:?}: the load generator counts {client} {outcome}, the roots {root}")
+        };
+        self.unequal.iter().map(told).collect()
     }
 }

@@ -190,6 +190,35 @@ impl CheckRow {
     }
 }
 
+/// What needs everything to be asked, and fails where it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whole {
+    /// A strict run, of whatever is incomplete.
+    Strict,
+    /// A comparison with a load generator, of which requests were let go.
+    Comparison,
+}
+
+impl Whole {
+    /// What fails of what is incomplete.
+    fn of(incomplete: &[String], store: &Store, rules: &Rules) -> Option<Self> {
+        let compares = rules.load.is_some() || rules.ledger.is_some();
+        if rules.strict && !incomplete.is_empty() {
+            return Some(Self::Strict);
+        }
+        (compares && gone(store) > 0).then_some(Self::Comparison)
+    }
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Strict => "a strict run",
+            Self::Comparison => "a comparison with a load generator",
+        }
+    }
+}
+
 /// How an expectation came out.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExpectationRow {
@@ -210,8 +239,12 @@ pub struct CheckReport {
     pub requests: u64,
     /// Whether it passes.
     pub passed: bool,
-    /// What came and could not be asked, in sentences; a strict run fails of any.
+    /// Records that came again byte for byte; each counts once.
+    pub records_duplicate: u64,
+    /// What came and could not be asked, in sentences.
     pub incomplete: Vec<String>,
+    /// What fails because of that; nothing where it is told only.
+    pub incomplete_fails: Option<Whole>,
     /// Whether warnings fail.
     pub strict: bool,
     /// Every check asked for.
@@ -272,50 +305,65 @@ impl CheckReport {
     pub fn of(store: &Store, input: &InputSection, rules: &Rules) -> Self {
         let scope = rules.scope(store);
         let status = |key| store.request(key).and_then(|view| view.http_status());
-        let mut comparison = rules.load.as_ref().map(|list| compare(list, store.requests(), status));
+        let (mut load, mut unseen, mut counted) = (None, None, load::Counted::default());
         let mut checks = check_rows(store, scope.as_ref(), rules);
-        let (mut unseen, mut counted) = (None, load::Counted::default());
-        if let Some(comparison) = &mut comparison {
+        if let Some(list) = &rules.load {
+            let mut comparison = compare(list, store.requests(), status);
             let missing = comparison.disagreements.iter().filter(|one| one.is_missing).count() as u64;
-            let may_lack = store.checked().may_lack(missing);
+            let may_lack = store.may_lack(missing);
             if may_lack {
                 comparison.disagreements.retain(|one| !one.is_missing);
                 unseen = Some(load::unseen(missing));
             }
-            // What is missing makes counts differ.
-            counted.take(if may_lack { Vec::new() } else { comparison.unequal_sentences() }, may_lack);
             load::disagree(&mut checks, &comparison.disagreements, store, rules);
             comparison.disagreements.retain(|one| rules.asks(one.check) && !is_accepted(store, rules, one));
+            // What is missing makes counts differ.
+            let unequal = if may_lack { Vec::new() } else { comparison.unequal_counts() };
+            let rows = LoadRows::of(&comparison, unequal);
+            counted.take(rows.sentences(), may_lack);
+            load = Some(rows);
         }
         let roots = store.standing().by_outcome;
         let mut ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, roots));
         if let Some(rows) = &mut ledger {
             let missing = rows.missing(rules);
-            let may_lack = store.checked().may_lack(missing);
+            let may_lack = store.may_lack(missing);
             if may_lack {
                 rows.unequal.retain(|(_, client, root)| root >= client);
                 unseen = Some(load::unseen(missing));
             }
             if rules.ledger.as_ref().is_some_and(Ledger::has_counts) {
-                counted.take(rows.sentences(), may_lack);
+                // The roots that were let go are among no counts, also where these are equal.
+                counted.take(rows.sentences(), may_lack || gone(store) > 0);
             }
             rows.drop_accepted(rules);
         }
         counted.answer(&mut checks, rules);
         let expectations: Vec<ExpectationRow> =
             rules.expectations.iter().map(|expectation| expect(store, scope.as_ref(), expectation)).collect();
-        let compares = rules.load.is_some() || rules.ledger.is_some();
         let mut incomplete = incomplete(store, input, scope.as_ref(), rules);
         incomplete.extend(unseen);
-        let passed = (incomplete.is_empty() || !rules.strict)
-            && !(compares && gone(store) > 0)
+        incomplete.extend(rules.load.iter().flat_map(LoadList::gaps));
+        let incomplete_fails = Whole::of(&incomplete, store, rules);
+        let passed = incomplete_fails.is_none()
             && expectations.iter().all(|row| row.met)
             && checks.iter().all(|check| check.failing == 0)
-            && comparison.as_ref().is_none_or(|comparison| comparison.disagreements.is_empty())
+            && load.as_ref().is_none_or(|rows| rows.disagreements.is_empty())
             && ledger.as_ref().is_none_or(|ledger| ledger.unequal.is_empty());
         let requests = scope.as_ref().map_or(store.len() as u64 + gone(store), |keys| keys.len() as u64);
-        let load = comparison.as_ref().map(LoadRows::of);
-        Self { schema: SCHEMA, requests, passed, incomplete, strict: rules.strict, checks, expectations, load, ledger }
+        Self {
+            schema: SCHEMA,
+            requests,
+            passed,
+            records_duplicate: store.counts().records_duplicate,
+            incomplete,
+            incomplete_fails,
+            strict: rules.strict,
+            checks,
+            expectations,
+            load,
+            ledger,
+        }
     }
 }
 
@@ -420,117 +468,4 @@ fn expect(store: &Store, scope: Option<&BTreeSet<RequestKey>>, expectation: &Exp
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::checks::load::{LoadRecord, Seen, Usage};
-
-    /// What was lost, or had not come yet, is not missed.
-    #[test]
-    fn a_request_that_may_have_been_lost_is_not_missed() {
-        let record = LoadRecord {
-            x_request_id: "x".into(),
-            phase: "p".into(),
-            seen: Seen::Success,
-            usage: Usage::default(),
-            end_ns: None,
-        };
-        let load = Some(LoadList { records: vec![record], phases: Vec::new() });
-        let mut ledger = Ledger::default();
-        ledger.counts.insert("success", 1);
-        let rules = Rules { load, ledger: Some(ledger), ..Rules::default() };
-        let mut store = Store::new(crate::store::Limits::default());
-        let report = |store: &Store| CheckReport::of(store, &InputSection::default(), &rules);
-        store.check_all();
-        assert!(!report(&store).passed);
-        store.note_losses();
-        store.check_all();
-        let lost = report(&store);
-        let count = lost.checks.iter().find(|row| row.id == "load.count").unwrap();
-        assert!(lost.passed && (count.violated, count.unknown) == (0, 1), "{lost}");
-        assert!(lost.incomplete.iter().any(|told| told.contains("without a root here")), "{lost}");
-    }
-
-    /// The verdict, its rows and its forms say one thing, also of what no request's own check tells.
-    #[test]
-    fn what_the_load_generator_contradicts_is_in_the_rows() {
-        let record = |id: &str| LoadRecord {
-            x_request_id: id.into(),
-            phase: "p".into(),
-            seen: Seen::Refused,
-            usage: Usage::default(),
-            end_ns: None,
-        };
-        let twice = LoadList { records: vec![record("x"), record("x")], phases: Vec::new() };
-        let ledger = |success| {
-            let mut ledger = Ledger::default();
-            ledger.counts.insert("success", success);
-            Some(ledger)
-        };
-        let mut store = Store::new(crate::store::Limits::default());
-        store.check_all();
-        let report = |rules: &Rules| CheckReport::of(&store, &InputSection::default(), rules);
-        let row = |report: &CheckReport, id: &str| {
-            let row = report.checks.iter().find(|row| row.id == id).unwrap();
-            (row.holds, row.violated, row.unknown, row.failing)
-        };
-        let listed = report(&Rules { load: Some(twice.clone()), ..Rules::default() });
-        assert_eq!((listed.passed, row(&listed, "load.request")), (false, (0, 1, 0, 1)), "{listed}");
-        assert_eq!((row(&listed, "load.count"), row(&listed, "load.tokens")), ((1, 0, 0, 0), (0, 0, 0, 0)));
-        let accepted =
-            Rules { load: Some(twice), baseline: Accepted::read("load.request").unwrap(), ..Rules::default() };
-        let accepted = report(&accepted);
-        assert_eq!((accepted.passed, row(&accepted, "load.request")), (true, (0, 1, 0, 0)), "{accepted}");
-        for (success, answer) in [(0, (1, 0, 0, 0)), (2, (0, 1, 0, 1))] {
-            let counted = report(&Rules { ledger: ledger(success), ..Rules::default() });
-            assert_eq!((counted.passed, row(&counted, "load.count")), (success == 0, answer), "{counted}");
-            let forms = [counted.to_junit(), counted.to_github(), counted.to_string()];
-            let tells = forms.map(|form| form.contains("the ledger counts 2 success, the roots 0"));
-            assert_eq!(tells, [success > 0; 3]);
-        }
-        let skipped = report(&Rules { ledger: ledger(2), skip: vec!["load".into()], ..Rules::default() });
-        assert!(skipped.passed);
-    }
-
-    #[test]
-    fn expectations_are_read_with_and_without_counts() {
-        let read = |text: &str| Expectation::read(text).map(|e| (e.query.to_string(), e.least, e.most));
-        assert_eq!(read("queue.outcome=rejected>=1").unwrap().1, 1);
-        assert_eq!(read("outcome:failed==0").unwrap(), ("outcome:failed".into(), 0, 0));
-        assert_eq!(read("outcome:failed<=2").unwrap().2, 2);
-        assert_eq!(read("queue.wait>100ms").unwrap().1, 1);
-        assert_eq!(read(">=3").unwrap(), (String::new(), 3, u64::MAX), "of any kind");
-        assert!(read("outcome:(").is_err() && read(" ").is_err());
-        for bare in ["ttft<=500", "tokens.out>=0", "margin == 0", "outcome:success total<=1", "zzz<=5", "(a or b)&c>=1"]
-        {
-            let refusal = read(bare).unwrap_err();
-            assert!(refusal.starts_with("would count the requests in which the word"), "{bare}: {refusal}");
-        }
-        let written = [
-            ("ttft<=500ms>=1", "ttft<=500ms"),
-            ("\"zzz\"<=5", "\"zzz\""),
-            ("zzz", "zzz"),
-            ("zzz model:m>=2", "zzz model:m"),
-        ];
-        for (text, query) in written {
-            assert_eq!(read(text).unwrap().0, query);
-        }
-    }
-
-    #[test]
-    fn a_baseline_accepts_by_check_and_text() {
-        let read = Accepted::read("# known\nqueue.reason request r1\nroot.unknown\n").unwrap();
-        assert!(read[0].covers("queue.reason", "in request r1: …") && !read[0].covers("queue.reason", "request r2"));
-        assert!(read[1].covers("root.unknown", "anything"));
-        assert!(Accepted::read("no.check x").unwrap_err().contains("line 1"));
-        assert_eq!(Accepted::read("\u{feff}root.unknown\r\n").map(|read| read.len()), Ok(1), "a byte order mark");
-        let long = Accepted::read(&"x".repeat(9000)).unwrap_err();
-        assert!(long.len() < 200 && long.contains("xx…"), "{long}");
-    }
-
-    #[test]
-    fn families_and_ids_name_checks() {
-        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert!(named(&list(&["queue"]), "queue.reason") && named(&list(&["queue.*"]), "queue.reason"));
-        assert!(!named(&list(&["queue.facts"]), "queue.reason") && named(&list(&["*"]), "a.b"));
-    }
-}
+mod tests;

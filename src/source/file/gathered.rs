@@ -11,7 +11,7 @@ use crate::source::otlp::json::{self, Shape};
 
 use super::{Place, Reading, Stopped};
 
-/// Records are handed on in groups of this many.
+/// Records are handed on in groups of this many; nothing goes by what stands in one group.
 const RECORDS: usize = 512;
 
 /// What waits to be handed on, over all files.

@@ -162,10 +162,10 @@ pub struct Requests {
     pub in_flight: u64,
     /// End missing although expected.
     pub lost: u64,
+    /// Over, with spans: whatever spans tell of them has come.
+    pub told: u64,
     /// Without a root, in flight or not.
     pub without_root: u64,
-    /// Known by records and logs alone.
-    pub without_spans: u64,
     /// With an `http-request`.
     pub with_http: u64,
     /// With an `http-request` and no root.
@@ -203,8 +203,8 @@ impl Requests {
             (true, &mut self.total),
             (facts.state == State::InFlight, &mut self.in_flight),
             (facts.state == State::Lost, &mut self.lost),
+            (facts.state != State::InFlight && facts.spans > 0, &mut self.told),
             (!root, &mut self.without_root),
-            (facts.spans == 0, &mut self.without_spans),
             (facts.has_http, &mut self.with_http),
             (facts.has_http && !root, &mut self.http_without_root),
             (root && facts.stream.is_some(), &mut self.streaming),
@@ -377,8 +377,8 @@ impl Rollup {
 fn live_alike(was: &Facts, is: &Facts) -> bool {
     let ends = |facts: &Facts| (facts.state, facts.outcome, facts.start_ns, facts.end_ns, facts.terminal_ns);
     let parts = |facts: &Facts| {
-        let Facts { has_root, has_http, has_record, streaming, session_fallback, spans, .. } = facts;
-        (*has_root, *has_http, *has_record, *streaming, *session_fallback, *spans == 0)
+        let known = (facts.has_root, facts.has_http, facts.has_record, facts.spans > 0);
+        (known, facts.streaming, facts.session_fallback)
     };
     let times = |facts: &Facts| (facts.ttft_ns, facts.record_ttft_ns, facts.record_total_ns);
     let tokens = |facts: &Facts| (facts.input_tokens, facts.output_tokens, facts.cached_tokens);

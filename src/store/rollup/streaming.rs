@@ -36,6 +36,8 @@ pub struct Streams {
     pub event_rates: Values,
     /// Requests in flight whose client streams.
     pub open: u64,
+    /// Requests in flight of which nothing has said yet whether it does.
+    pub may_be_open: u64,
     /// Times to first token as `http-request` says, nanoseconds.
     pub ttft: Values,
     /// Times to first token as records tell, where no span does, nanoseconds.
@@ -53,8 +55,10 @@ pub struct Lasting {
 
 impl Streams {
     pub(super) fn request(&mut self, facts: &Facts, sign: Sign) {
-        if facts.state == State::InFlight && facts.streaming == Some(true) {
-            sign.step(&mut self.open);
+        match (facts.state, facts.streaming) {
+            (State::InFlight, Some(true)) => sign.step(&mut self.open),
+            (State::InFlight, None) => sign.step(&mut self.may_be_open),
+            _ => {}
         }
         if let Some((ttft, origin)) = facts.ttft_ns {
             let values = if origin == Origin::Span { &mut self.ttft } else { &mut self.ttft_records };

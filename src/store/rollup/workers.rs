@@ -13,7 +13,10 @@ const TICK_NS: u64 = 100_000_000;
 
 /// Every worker and rank that a leg went to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Workers(BTreeMap<Worker, Life>);
+pub struct Workers {
+    lives: BTreeMap<Worker, Life>,
+    unplaced: u64,
+}
 
 /// One worker's rank.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,9 +50,12 @@ impl Life {
 impl Workers {
     pub(super) fn apply(&mut self, facts: &Facts, sign: Sign) {
         let newest = facts.legs.last().and_then(Leg::worker).filter(|_| facts.state == State::InFlight);
+        if facts.state == State::InFlight && newest.is_none() {
+            sign.step(&mut self.unplaced);
+        }
         for (at, leg) in facts.legs.iter().enumerate() {
             let Some(worker) = leg.worker() else { continue };
-            let life = self.0.entry(worker).or_default();
+            let life = self.lives.entry(worker).or_default();
             sign.step(&mut life.legs);
             if !facts.legs[..at].iter().any(|before| before.worker() == Some(worker)) {
                 sign.step(&mut life.requests);
@@ -68,29 +74,34 @@ impl Workers {
                 life.lost.step(time_ns / TICK_NS + 1, sign);
             }
             if life.legs == 0 {
-                self.0.remove(&worker);
+                self.lives.remove(&worker);
             }
         }
     }
 
+    /// Requests in flight that are at none as far as is known: where they are is told when spans of theirs end.
+    pub fn unplaced(&self) -> u64 {
+        self.unplaced
+    }
+
     /// Workers and ranks, by id.
     pub fn iter(&self) -> impl Iterator<Item = (Worker, &Life)> {
-        self.0.iter().map(|(worker, life)| (*worker, life))
+        self.lives.iter().map(|(worker, life)| (*worker, life))
     }
 
     /// One of them.
     pub fn get(&self, worker: Worker) -> Option<&Life> {
-        self.0.get(&worker)
+        self.lives.get(&worker)
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.lives.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lives.is_empty()
     }
 }
 

@@ -198,6 +198,43 @@ fn a_record_written_twice_is_kept_twice_and_a_delivery_that_comes_again_is_not()
     assert_eq!((store.request(key).unwrap().records.len(), store.counts().records_duplicate), (2, 5));
 }
 
+/// Lines are deliveries of their own, in whatever groups they are handed on.
+#[test]
+fn a_line_that_comes_again_is_a_duplicate_however_lines_are_grouped() {
+    let end = |time: u64| {
+        let json =
+            format!(r#"{{"event_type":"request_end","event_time_unix_ms":{time},"request":{{"request_id":"r1"}}}}"#);
+        Record::from_json(json.as_bytes()).unwrap()
+    };
+    let tool = |number: u64| {
+        let json = format!(r#"{{"event_type":"tool_start","event_time_unix_ms":{number},"tool":{{"name":"a"}}}}"#);
+        Record::from_json(json.as_bytes()).unwrap()
+    };
+    let mut lines: Vec<Record> = [1, 2, 1].map(end).into_iter().chain((0..400).map(tool)).collect();
+    lines.extend(lines.clone());
+    for size in [1, 2, 3, 700, 900] {
+        let mut store = store();
+        for group in lines.chunks(size) {
+            let repeats = crate::lifecycle::batch::Repeats::Came;
+            store.ingest(&Batch { records: group.to_vec(), repeats, ..Batch::default() }, 1);
+        }
+        store.refresh(1);
+        assert_eq!((store.counts().records_held(), store.counts().records_duplicate), (402, 404), "{size}");
+    }
+}
+
+/// What an export held twice it held twice, whatever its records have in common.
+#[test]
+fn an_export_that_comes_again_adds_nothing() {
+    let mut store = store();
+    let marker = |time_ms| Record::payload_marker("r1", time_ms, "", "{}".into());
+    let records = || vec![marker(1), marker(2), marker(2)];
+    for _ in 0..2 {
+        store.ingest(&Batch { records: records(), ..Batch::default() }, 1);
+    }
+    assert_eq!((store.counts().records_held(), store.counts().records_duplicate), (3, 3));
+}
+
 #[test]
 fn a_time_to_first_token_that_is_no_time_is_none() {
     for (said, ttft_ns) in [("21.5", Some(21_500_000)), ("0", Some(0)), ("-1", None), ("1e300", None), ("NaN", None)] {

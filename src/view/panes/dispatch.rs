@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use compact_str::CompactString;
 
 use super::results::{Column, by_column, columns, result_tone};
-use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, quantiles, quantiles_by, said, scale, terms};
+use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, nothing, quantiles, quantiles_by, said, scale, terms};
 use crate::lifecycle::stage::{Origin, Phase};
 use crate::store::rollup::values::Together;
 use crate::store::rollup::{Dispatches, Rollup};
@@ -17,17 +17,13 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     let (spans, inferred) = (&rollup.dispatch, &rollup.dispatch_inferred);
     let known = Known::of("dispatch.origin", (spans, spans.count), (inferred, inferred.count), Origin::Inferred);
     let of = known.shown;
-    let summary = format!(
-        "{} · {}{}{}",
-        format::counted(of.count, "attempt", "attempts"),
-        format::counted(rollup.requests.total, "request", "requests"),
-        known.note,
-        known.beside("inferred")
-    );
+    let requests = format::counted(rollup.requests.total, "request", "requests");
     if of.count == 0 && admissions(rollup).is_empty() {
-        let text = if rollup.requests.total == 0 { "no requests" } else { "nothing was handed to a worker" };
-        return Pane::one(summary, vec![Block::text(0, vec![Cell::label(text)])]);
+        let text = nothing(seen, "nothing was handed to a worker");
+        return Pane::one(requests, vec![Block::text(0, vec![Cell::label(text)])]);
     }
+    let count = format::counted(of.count, "attempt", "attempts");
+    let summary = format!("{count} · {requests}{}{}", known.note, known.beside("inferred"));
     if room.is_tight() {
         return Pane::one(summary, tight(of, &known));
     }

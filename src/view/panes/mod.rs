@@ -18,7 +18,7 @@ mod terms;
 mod tests;
 mod workers;
 
-use super::data::Data;
+use super::data::{Data, Seen};
 use super::{Piece, Tone};
 use crate::lifecycle::stage::{Origin, Phase};
 use crate::store::rollup::values::Values;
@@ -268,6 +268,12 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
+impl From<Piece> for Cell {
+    fn from(text: Piece) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
 impl Cell {
     /// A cell.
     pub fn new(text: impl Into<String>, tone: Tone) -> Self {
@@ -345,6 +351,18 @@ pub struct Spot {
     pub row: usize,
     /// Which bar or cell of the row.
     pub item: usize,
+}
+
+/// Why requests have nothing to show of what spans tell: there are none, nothing of it has come yet or will, or `none`.
+fn nothing(seen: &Seen<'_>, none: &str) -> String {
+    let requests = &seen.rollup.requests;
+    match requests.told {
+        0 if requests.total == 0 => "no requests".into(),
+        0 if requests.in_flight > 0 => "not yet arrived: spans come when they end".into(),
+        0 => "told by spans, of which none has come".into(),
+        _ if requests.in_flight > 0 => format!("{none}, of what has ended"),
+        _ => none.into(),
+    }
 }
 
 impl Pane {

@@ -60,17 +60,17 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
 
 /// Why there is nothing to show: which of the kinds of nothing it is.
 fn nothing(seen: &Seen<'_>) -> String {
-    let Requests { total, in_flight, without_spans, .. } = seen.rollup.requests;
+    let Requests { total, in_flight, told, .. } = seen.rollup.requests;
     let chosen = seen.rollup.selection.made + seen.rollup.selection_records.made;
     if total == 0 {
         "no requests".into()
     } else if in_flight > 0 {
         format!("not yet arrived: {} in flight, and a wait is told when it is over", format::count(in_flight))
-    } else if without_spans == total {
+    } else if told == 0 {
         "spans alone tell of waits, and no span of these requests has come".into()
     } else if chosen > 0 {
         "missing: a KV router chose, but no span of a wait in its queue has come".into()
-    } else if without_spans > 0 {
+    } else if told < total {
         "none whose spans have come went through a KV router's queue".into()
     } else {
         "none of these requests went through a KV router's queue".into()

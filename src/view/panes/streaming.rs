@@ -1,11 +1,11 @@
 //! Frontend streams: who left, after how many events and how long, and what the root made of it; TTFT and event rates.
 
-use super::{Bar, Block, Cell, Mark, Pane, PlotKind, Room, quantiles, said, scale, terms};
+use super::{Bar, Block, Cell, Mark, Pane, PlotKind, Room, nothing, quantiles, said, scale, terms};
 use crate::lifecycle::stage::{Origin, Outcome};
 use crate::store::rollup::Streams;
 use crate::store::rollup::values::Values;
 use crate::view::data::Seen;
-use crate::view::{Tone, format, outcome_tone};
+use crate::view::{Nothing, Tone, format, outcome_tone};
 
 /// Ways of ending whose curves are drawn, at most.
 const MOST_CURVES: usize = 6;
@@ -13,19 +13,19 @@ const MOST_CURVES: usize = 6;
 pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     let rollup = &*seen.rollup;
     let streams = &rollup.streams;
-    let open = vec![
-        Cell::label("open"),
-        Cell::count(streams.open, Tone::Running).finding_any(streams.open, "state:in_flight streaming:true"),
-    ];
-    let summary = format::counted(streams.count, "stream", "streams");
-    if streams.count == 0 && streams.open == 0 && streams.ttft.count() + streams.ttft_records.count() == 0 {
-        let text = if rollup.requests.total == 0 { "no requests" } else { "no streams" };
-        return Pane::one(summary, vec![Block::text(0, vec![Cell::label(text)])]);
+    let open = open(streams);
+    let may_stream = streams.open + streams.may_be_open > 0;
+    let summary = match streams.count {
+        0 if rollup.requests.told == 0 => String::new(),
+        count => format::counted(count, "stream", "streams"),
+    };
+    if streams.count == 0 && !may_stream && streams.ttft.count() + streams.ttft_records.count() == 0 {
+        return Pane::one(summary, vec![Block::text(0, vec![Cell::label(nothing(seen, "no streams"))])]);
     }
     let classes =
         if room.zoomed { usize::from(room.column() / 6).max(4) } else { usize::from(room.columns / 6).clamp(4, 12) };
     if room.is_tight() {
-        let mut cells = abandoned(streams, false);
+        let mut cells = abandoned(seen, false);
         cells.extend(ttft(streams, true));
         return Pane::one(summary, vec![leaving(streams, classes), Block::text(0, cells)]);
     }
@@ -34,7 +34,7 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     rest.extend(quantiles(&streams.event_rates, format::count));
     let rates = Block::text(2, rest);
     let blocks = vec![
-        Block::text(0, abandoned(streams, true)),
+        Block::text(0, abandoned(seen, true)),
         leaving(streams, classes),
         Block::text(1, ttft(streams, false)),
         rates,
@@ -63,15 +63,30 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     Pane::two(summary, room, left, right)
 }
 
+/// `open 3`, and of how many it is not known.
+fn open(streams: &Streams) -> Vec<Cell> {
+    let open = match (streams.open, streams.may_be_open) {
+        (0, 1..) => Nothing::NotYet.mark().into(),
+        (open, _) => Cell::count(open, Tone::Running).finding_any(open, "state:in_flight streaming:true"),
+    };
+    let mut cells = vec![Cell::label("open"), open];
+    if streams.may_be_open > 0 {
+        // Of these nothing has said yet whether their clients stream.
+        cells.push(Cell::label(format!("({} not known)", format::count(streams.may_be_open))));
+    }
+    cells
+}
+
 /// Whether anything says how streams ended.
 fn says_outcomes(streams: &Streams) -> bool {
     streams.outcomes.iter().any(|(outcome, _)| !outcome.is_empty())
 }
 
 /// `abandoned 22 % (63 of 288)   root: cancelled 61  success 1  failed 1`.
-fn abandoned(streams: &Streams, roots: bool) -> Vec<Cell> {
+fn abandoned(seen: &Seen<'_>, roots: bool) -> Vec<Cell> {
+    let streams = &seen.rollup.streams;
     if streams.count == 0 {
-        return vec![Cell::label("no stream has ended")];
+        return vec![Cell::label(nothing(seen, "no stream has ended"))];
     }
     if !says_outcomes(streams) {
         return vec![Cell::label(if roots {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::{Body, PaneId, PlotKind, Room, pane};
-use crate::lifecycle::facts::{Dispatch, Facts, Leg};
-use crate::lifecycle::ids::SpanId;
+use crate::lifecycle::facts::{Choice, Dispatch, Facts, Leg, Selection, State};
+use crate::lifecycle::ids::{SpanId, Worker};
 use crate::lifecycle::stage::{Origin, Phase};
 use crate::query::{Query, append};
 use crate::store::rollup::tests::facts;
@@ -143,4 +143,70 @@ fn results_that_nobody_documents_share_a_column() {
         matrix.rows[0].iter().map(|cell| &*cell.text.text).collect::<Vec<_>>()[1..7],
         ["1", "0", "0", "1", "500", "1"]
     );
+}
+
+/// What is not there is told as the kind of nothing it is (design §1.2): not there, yet to come, or told by spans that nobody
+/// gave.
+#[test]
+fn panes_without_anything_say_why() {
+    let worker = Worker { id: 7, rank: Some(0) };
+    let leg = Leg {
+        phase: Phase::Decode,
+        selection: Some(Box::new(Selection { selected: Some(Choice { worker, cost: None }), ..selection() })),
+        ..Leg::default()
+    };
+    let of = |state, spans, leg: Option<&Leg>| Facts {
+        start_ns: NOW,
+        end_ns: Some(NOW),
+        state,
+        spans,
+        legs: leg.cloned().into_iter().collect(),
+        ..Facts::default()
+    };
+    let words = |all: &[Facts], id| {
+        let mut data = Fixture::default();
+        all.iter().for_each(|facts| _ = data.add(facts.clone()));
+        format!("{:?}", pane(id, &data, ROOMS[1], None))
+    };
+    let (ended, in_flight) = (of(State::Ended, 3, None), of(State::InFlight, 3, None));
+    let recorded = of(State::Ended, 0, Some(&leg));
+    let (none, over, open, told) = (vec![], vec![ended.clone()], vec![in_flight.clone()], vec![recorded.clone()]);
+    for (id, all, expected) in [
+        (PaneId::Dispatch, &none, "no requests"),
+        (PaneId::Streaming, &none, "no requests"),
+        (PaneId::Dispatch, &over, "nothing was handed to a worker"),
+        (PaneId::Streaming, &over, "no streams"),
+        (PaneId::Dispatch, &open, "not yet arrived: spans come when they end"),
+        (PaneId::Streaming, &open, "(1 not known)"),
+        (PaneId::Dispatch, &told, "told by spans, of which none has come"),
+        (PaneId::Streaming, &told, "told by spans, of which none has come"),
+    ] {
+        let words = words(all, id);
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
+    let some = words(&[ended, in_flight.clone()], PaneId::Dispatch);
+    assert!(some.contains("nothing was handed to a worker, of what has ended"), "{some}");
+    // Nobody knows yet where what is in flight is; records alone tell of no attempt.
+    let workers = words(&[recorded.clone(), in_flight], PaneId::Workers);
+    assert!(workers.contains("1 in flight at none yet known") && !workers.contains("never"), "{workers}");
+    let untold = words(&[recorded], PaneId::Workers);
+    assert!(untold.contains("\"?\"") && !untold.contains("never"), "{untold}");
+}
+
+fn selection() -> Selection {
+    Selection {
+        span: None,
+        time_ns: NOW,
+        pool: Phase::Decode,
+        candidates: None,
+        eligible: None,
+        filtered: None,
+        filtered_parts: [None; 5],
+        selected: None,
+        best: None,
+        margin: None,
+        pinned: None,
+        policy: "".into(),
+        origin: Origin::Record,
+    }
 }

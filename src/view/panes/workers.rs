@@ -1,9 +1,10 @@
 //! Workers: a row per worker and rank, from choice to loss.
 
-use super::{Block, Cell, Mark, Pane, Room, terms};
+use super::{Block, Cell, Mark, Pane, Room, nothing, terms};
+use crate::lifecycle::stage::Layout;
 use crate::store::rollup::Rank;
 use crate::view::data::Seen;
-use crate::view::{Tone, format};
+use crate::view::{Nothing, Tone, format};
 
 const TITLES: [&str; 17] = [
     "worker",
@@ -35,8 +36,15 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     if vanished > 0 {
         summary += &format!(" · {vanished} vanished");
     }
+    let unplaced = seen.rollup.workers.unplaced();
+    if unplaced > 0 {
+        summary += &format!(" · {unplaced} in flight at none yet known");
+    }
     if ranks.is_empty() {
-        return Pane::one(summary, vec![Block::text(0, vec![Cell::label("no leg has gone to a worker")])]);
+        return Pane::one(
+            summary,
+            vec![Block::text(0, vec![Cell::label(nothing(seen, "no leg has gone to a worker"))])],
+        );
     }
     let busiest = ranks.iter().map(|rank| rank.in_flight).max().unwrap_or(0);
     let largest = ranks.iter().map(|rank| rank.share).fold(f64::MIN_POSITIVE, f64::max);
@@ -73,6 +81,14 @@ fn narrow(block: &mut Block, room: Room) {
     }
 }
 
+/// What kind of nothing it is when no choice is known at all.
+fn no_choices(seen: &Seen<'_>) -> Option<Nothing> {
+    let of = &*seen.rollup;
+    let is_base = of.dispatch.count == 0 && of.dispatch_inferred.count > 0;
+    let kind = if is_base { Nothing::Layout(Layout::Base) } else { Nothing::NoSuch };
+    (of.selection.count + of.selection_records.count == 0).then_some(kind)
+}
+
 fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell> {
     let cost = |mean: Option<f64>| mean.map_or(Cell::label("–"), |mean| Cell::new(format::cost(mean), Tone::Plain));
     let named = terms::worker("worker", rank.worker);
@@ -85,34 +101,51 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
     let words: Vec<&str> = rank.phases.iter().map(|phase| phase.word()).collect();
     let selected = rank.selected + rank.selected_by_records;
     let admitted = rank.admissions.get("accepted");
+    // Records alone tell of no hand-over.
+    let untold = seen.rollup.requests.told == 0;
     let last_seen = match rank.last_seen_ns {
         _ if rank.vanished => Cell::new("vanished", Tone::Bad),
         Some(time_ns) => Cell::label(format!("{} ago", format::age(seen.until_ns.saturating_sub(time_ns)))),
+        None if untold => Nothing::Spanless.mark().into(),
         None => Cell::label("never"),
     };
+    let in_flight = match rank.in_flight {
+        // Any of those whose place is not known may be here.
+        0 if seen.rollup.workers.unplaced() > 0 => Nothing::NotYet.mark().into(),
+        count => Cell::count(count, Tone::Running).finding_any(count, terms::worker("at", rank.worker)),
+    };
+    let told = |count: u64, cell: Cell| if untold && count == 0 { Nothing::Spanless.mark().into() } else { cell };
+    let choice = Cell::count(selected, Tone::Plain)
+        .finding_any(selected, terms::leg(&[&terms::worker("selected.worker", rank.worker)]));
+    let share = Cell {
+        mark: Mark::Bar(rank.share / largest),
+        ..Cell::new(format!("{:.0} %", rank.share * 100.0), Tone::Accent)
+    };
+    let choices = no_choices(seen);
     let payload = rank.payloads.quantile(0.5);
+    let attempts = Cell::count(rank.attempts, Tone::Plain).finding_any(rank.attempts, leg("dispatch.time:*"));
+    let admissions =
+        Cell::count(admitted, Tone::Plain).finding_any(admitted, leg("dispatch.time:* admission.result:accepted"));
+    let failed = Cell::count(rank.failed, Tone::Bad).finding_any(rank.failed, leg("dispatch.result:failed"));
+    let lost = Cell::count(rank.lost, Tone::Bad).finding_any(rank.lost, leg("dispatch.lost:true"));
     let passed = terms::leg(&[&terms::worker("best.worker", rank.worker), "selection.best:false"]);
     vec![
         Cell::new(name, name_tone).finding_any(rank.requests, &*named),
         Cell::new(if words.is_empty() { "–".into() } else { words.join(", ") }, tone),
-        Cell::count(rank.in_flight, Tone::Running).finding_any(rank.in_flight, terms::worker("at", rank.worker)),
+        in_flight,
         Cell::new("", Tone::Running).bar(rank.in_flight, busiest),
         Cell::count(rank.requests, Tone::Plain).finding_any(rank.requests, &*named),
-        Cell::count(selected, Tone::Plain)
-            .finding_any(selected, terms::leg(&[&terms::worker("selected.worker", rank.worker)])),
-        Cell {
-            mark: Mark::Bar(rank.share / largest),
-            ..Cell::new(format!("{:.0} %", rank.share * 100.0), Tone::Accent)
-        },
+        choices.map_or(choice, |nothing| nothing.mark().into()),
+        choices.map_or(share, |nothing| nothing.mark().into()),
         cost(rank.won_by),
         // Where spans and records both tell of it, the term would find those of records too.
         cost(rank.lost_by).finding_any(rank.passed_over, passed),
         cost(rank.paid),
-        Cell::count(rank.attempts, Tone::Plain).finding_any(rank.attempts, leg("dispatch.time:*")),
-        Cell::count(admitted, Tone::Plain).finding_any(admitted, leg("dispatch.time:* admission.result:accepted")),
+        told(rank.attempts, attempts),
+        told(admitted, admissions),
         payload.map_or(Cell::label("–"), |bytes| Cell::new(format::bytes(bytes), Tone::Plain)),
-        Cell::count(rank.failed, Tone::Bad).finding_any(rank.failed, leg("dispatch.result:failed")),
-        Cell::count(rank.lost, Tone::Bad).finding_any(rank.lost, leg("dispatch.lost:true")),
+        told(rank.failed, failed),
+        told(rank.lost, lost),
         rank.ttft
             .quantile(0.5)
             .map_or(Cell::label("–"), |ns| Cell::new(format::duration(ns), Tone::Plain))

@@ -24,7 +24,7 @@ pub fn title(facts: &Facts, now_ns: u64) -> Vec<Line> {
         (None, State::InFlight) if facts.start_ns > 0 => {
             Piece::new(format!("{} so far", format::duration(now_ns.saturating_sub(facts.start_ns))), Tone::Running)
         }
-        (None, _) => Nothing::Missing.sentence(),
+        (None, _) => Nothing::of(facts, Nothing::Missing).sentence(),
     }]);
     if let Some(trace) = facts.trace {
         parts.push(vec![Piece::dim(TRACE), Piece::plain(trace.to_string())]);
@@ -35,7 +35,10 @@ pub fn title(facts: &Facts, now_ns: u64) -> Vec<Line> {
     if !facts.model.is_empty() {
         parts.push(vec![Piece::dim("model "), Piece::plain(facts.model.as_str())]);
     }
-    parts.push(vec![Piece::dim(format!("{} · {} layout", facts.mode.word(), facts.layout.word()))]);
+    // Spans tell the layout.
+    if facts.spans > 0 {
+        parts.push(vec![Piece::dim(format!("{} · {} layout", facts.mode.word(), facts.layout.word()))]);
+    }
     parts
 }
 

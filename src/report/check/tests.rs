@@ -1,0 +1,176 @@
+//! The verdict: what fails, and that every form says so.
+
+use super::*;
+use crate::checks::load::{LoadPhase, LoadRecord, Seen, Usage};
+use crate::lifecycle::batch::Batch;
+use crate::lifecycle::record::Record;
+
+/// What was lost, or had not come yet, is not missed.
+#[test]
+fn a_request_that_may_have_been_lost_is_not_missed() {
+    let record = LoadRecord {
+        x_request_id: "x".into(),
+        phase: "p".into(),
+        seen: Seen::Success,
+        usage: Usage::default(),
+        end_ns: None,
+    };
+    let load = Some(LoadList { records: vec![record], phases: Vec::new() });
+    let mut ledger = Ledger::default();
+    ledger.counts.insert("success", 1);
+    let rules = Rules { load, ledger: Some(ledger), ..Rules::default() };
+    let mut store = Store::new(crate::store::Limits::default());
+    let report = |store: &Store| CheckReport::of(store, &InputSection::default(), &rules);
+    store.check_all();
+    assert!(!report(&store).passed);
+    store.note_losses();
+    store.check_all();
+    let lost = report(&store);
+    let count = lost.checks.iter().find(|row| row.id == "load.count").unwrap();
+    assert!(lost.passed && (count.violated, count.unknown) == (0, 1), "{lost}");
+    assert!(lost.incomplete.iter().any(|told| told.contains("without a root here")), "{lost}");
+}
+
+/// A comparison that lacks what was let go contradicts nobody, and fails for that: every form says so, and why.
+#[test]
+fn what_was_let_go_is_not_missed_and_a_comparison_without_it_fails_in_every_form() {
+    let mut store = Store::new(crate::store::Limits { memory: 0, ..crate::store::Limits::default() });
+    let records = vec![Record::payload_marker("r1", 1, "", "{}".into())];
+    store.ingest(&Batch { records, ..Batch::default() }, 1);
+    store.finish(1);
+    store.check_all();
+    assert_eq!(store.counts().requests_evicted, 1);
+    let record = LoadRecord {
+        x_request_id: "x".into(),
+        phase: "p".into(),
+        seen: Seen::Success,
+        usage: Usage::default(),
+        end_ns: None,
+    };
+    let load = Some(LoadList { records: vec![record], phases: Vec::new() });
+    let mut ledger = Ledger::default();
+    ledger.counts.insert("success", 1);
+    let report = |rules: &Rules| CheckReport::of(&store, &InputSection::default(), rules);
+    for rules in [Rules { load, ..Rules::default() }, Rules { ledger: Some(ledger), ..Rules::default() }] {
+        let said = report(&rules);
+        let of =
+            |id: &str| said.checks.iter().find(|row| row.id == id).map(|row| (row.violated, row.unknown, row.failing));
+        assert_eq!((said.passed, said.incomplete_fails), (false, Some(Whole::Comparison)));
+        assert_eq!(of("load.count"), Some((0, 1, 0)), "{said}");
+        assert_eq!(of("load.request"), Some((0, 1, 0)), "{said}");
+        assert!(said.to_json().contains(r#""incomplete_fails": "comparison""#));
+        assert!(said.to_junit().contains("failures=\"1\"") && said.to_junit().contains("fails a comparison"));
+        assert!(said.to_github().contains("::error title=input::1 requests were let go"), "{}", said.to_github());
+        assert!(!said.to_github().contains("::warning"), "{}", said.to_github());
+        assert!(
+            said.to_string().contains("✕ not asked, which fails a comparison with a load generator: 1 requests were")
+        );
+    }
+    let alone = report(&Rules::default());
+    assert_eq!((alone.passed, alone.incomplete_fails), (true, None));
+    assert!(alone.to_junit().contains("failures=\"0\"") && alone.to_github().starts_with("::warning title=input::"));
+    let strict = report(&Rules { strict: true, ..Rules::default() });
+    assert_eq!((strict.passed, strict.incomplete_fails), (false, Some(Whole::Strict)));
+}
+
+/// A list that is shorter than its manifest says is told, and fails a strict run.
+#[test]
+fn a_list_that_lacks_requests_of_a_phase_is_incomplete() {
+    let mut store = Store::new(crate::store::Limits::default());
+    store.check_all();
+    let phase = |requests| LoadPhase { phase: "p".into(), end_ns: None, requests };
+    for (requests, told, strict) in
+        [(None, false, false), (Some(0), false, true), (Some(60), true, false), (Some(60), true, true)]
+    {
+        let load = Some(LoadList { records: Vec::new(), phases: vec![phase(requests)] });
+        let report = CheckReport::of(&store, &InputSection::default(), &Rules { load, strict, ..Rules::default() });
+        assert_eq!(
+            report.to_string().contains("has 0 requests of phase \"p\", its manifest counts 60"),
+            told,
+            "{report}"
+        );
+        assert_eq!(report.passed, !(told && strict), "{report}");
+    }
+}
+
+/// The verdict, its rows and its forms say one thing, also of what no request's own check tells.
+#[test]
+fn what_the_load_generator_contradicts_is_in_the_rows() {
+    let record = |id: &str| LoadRecord {
+        x_request_id: id.into(),
+        phase: "p".into(),
+        seen: Seen::Refused,
+        usage: Usage::default(),
+        end_ns: None,
+    };
+    let twice = LoadList { records: vec![record("x"), record("x")], phases: Vec::new() };
+    let ledger = |success| {
+        let mut ledger = Ledger::default();
+        ledger.counts.insert("success", success);
+        Some(ledger)
+    };
+    let mut store = Store::new(crate::store::Limits::default());
+    store.check_all();
+    let report = |rules: &Rules| CheckReport::of(&store, &InputSection::default(), rules);
+    let row = |report: &CheckReport, id: &str| {
+        let row = report.checks.iter().find(|row| row.id == id).unwrap();
+        (row.holds, row.violated, row.unknown, row.failing)
+    };
+    let listed = report(&Rules { load: Some(twice.clone()), ..Rules::default() });
+    assert_eq!((listed.passed, row(&listed, "load.request")), (false, (0, 1, 0, 1)), "{listed}");
+    assert_eq!((row(&listed, "load.count"), row(&listed, "load.tokens")), ((1, 0, 0, 0), (0, 0, 0, 0)));
+    let accepted = Rules { load: Some(twice), baseline: Accepted::read("load.request").unwrap(), ..Rules::default() };
+    let accepted = report(&accepted);
+    assert_eq!((accepted.passed, row(&accepted, "load.request")), (true, (0, 1, 0, 0)), "{accepted}");
+    for (success, answer) in [(0, (1, 0, 0, 0)), (2, (0, 1, 0, 1))] {
+        let counted = report(&Rules { ledger: ledger(success), ..Rules::default() });
+        assert_eq!((counted.passed, row(&counted, "load.count")), (success == 0, answer), "{counted}");
+        let forms = [counted.to_junit(), counted.to_github(), counted.to_string()];
+        let tells = forms.map(|form| form.contains("the ledger counts 2 success, the roots 0"));
+        assert_eq!(tells, [success > 0; 3]);
+    }
+    let skipped = report(&Rules { ledger: ledger(2), skip: vec!["load".into()], ..Rules::default() });
+    assert!(skipped.passed);
+}
+
+#[test]
+fn expectations_are_read_with_and_without_counts() {
+    let read = |text: &str| Expectation::read(text).map(|e| (e.query.to_string(), e.least, e.most));
+    assert_eq!(read("queue.outcome=rejected>=1").unwrap().1, 1);
+    assert_eq!(read("outcome:failed==0").unwrap(), ("outcome:failed".into(), 0, 0));
+    assert_eq!(read("outcome:failed<=2").unwrap().2, 2);
+    assert_eq!(read("queue.wait>100ms").unwrap().1, 1);
+    assert_eq!(read(">=3").unwrap(), (String::new(), 3, u64::MAX), "of any kind");
+    assert!(read("outcome:(").is_err() && read(" ").is_err());
+    for bare in ["ttft<=500", "tokens.out>=0", "margin == 0", "outcome:success total<=1", "zzz<=5", "(a or b)&c>=1"] {
+        let refusal = read(bare).unwrap_err();
+        assert!(refusal.starts_with("would count the requests in which the word"), "{bare}: {refusal}");
+    }
+    let written = [
+        ("ttft<=500ms>=1", "ttft<=500ms"),
+        ("\"zzz\"<=5", "\"zzz\""),
+        ("zzz", "zzz"),
+        ("zzz model:m>=2", "zzz model:m"),
+    ];
+    for (text, query) in written {
+        assert_eq!(read(text).unwrap().0, query);
+    }
+}
+
+#[test]
+fn a_baseline_accepts_by_check_and_text() {
+    let read = Accepted::read("# known\nqueue.reason request r1\nroot.unknown\n").unwrap();
+    assert!(read[0].covers("queue.reason", "in request r1: …") && !read[0].covers("queue.reason", "request r2"));
+    assert!(read[1].covers("root.unknown", "anything"));
+    assert!(Accepted::read("no.check x").unwrap_err().contains("line 1"));
+    assert_eq!(Accepted::read("\u{feff}root.unknown\r\n").map(|read| read.len()), Ok(1), "a byte order mark");
+    let long = Accepted::read(&"x".repeat(9000)).unwrap_err();
+    assert!(long.len() < 200 && long.contains("xx…"), "{long}");
+}
+
+#[test]
+fn families_and_ids_name_checks() {
+    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    assert!(named(&list(&["queue"]), "queue.reason") && named(&list(&["queue.*"]), "queue.reason"));
+    assert!(!named(&list(&["queue.facts"]), "queue.reason") && named(&list(&["*"]), "a.b"));
+}
