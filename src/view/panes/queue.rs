@@ -58,23 +58,17 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
     Pane::two(summary + &known.beside("inferred"), room, left, right)
 }
 
-/// Why there is nothing to show: which of the kinds of nothing it is.
+/// Why there is nothing to show.
 fn nothing(seen: &Seen<'_>) -> String {
-    let Requests { total, in_flight, told, .. } = seen.rollup.requests;
-    let chosen = seen.rollup.selection.made + seen.rollup.selection_records.made;
-    if total == 0 {
-        "no requests".into()
-    } else if in_flight > 0 {
-        format!("not yet arrived: {} in flight, and a wait is told when it is over", format::count(in_flight))
-    } else if told == 0 {
-        "spans alone tell of waits, and no span of these requests has come".into()
-    } else if chosen > 0 {
-        "missing: a KV router chose, but no span of a wait in its queue has come".into()
+    let Requests { total, told, .. } = seen.rollup.requests;
+    let none = if seen.rollup.selection.made + seen.rollup.selection_records.made > 0 {
+        "missing: a KV router chose, but no span of a wait in its queue has come"
     } else if told < total {
-        "none whose spans have come went through a KV router's queue".into()
+        "none whose spans have come went through a KV router's queue"
     } else {
-        "none of these requests went through a KV router's queue".into()
-    }
+        "none of these requests went through a KV router's queue"
+    };
+    super::nothing(seen, none)
 }
 
 fn outcome_tone(outcome: &str) -> Tone {
@@ -291,10 +285,11 @@ mod tests {
             (vec![], "no requests"),
             (vec![ended.clone()], "none of these requests went"),
             (vec![ended.clone(), by_record.clone()], "none whose spans have come went"),
-            (vec![by_record.clone()], "spans alone tell of waits"),
-            (vec![Facts { legs: routed.legs.clone(), ..by_record }], "spans alone tell of waits"),
+            (vec![by_record.clone()], "told by spans, of which none has come"),
+            (vec![Facts { legs: routed.legs.clone(), ..by_record }], "told by spans, of which none has come"),
             (vec![routed, ended.clone()], "missing: "),
-            (vec![ended, waiting], "not yet arrived: 1 in flight"),
+            (vec![waiting.clone()], "not yet arrived: "),
+            (vec![ended, waiting], "none whose spans have come went"),
         ] {
             assert!(says(&all).starts_with(word), "{word}: {}", says(&all));
         }
