@@ -61,6 +61,23 @@ enum Side {
     Out,
 }
 
+impl Seen {
+    /// The greatest depth in `from..to`, in shortest ticks, of ticks as long as fit, of this level at most.
+    fn most(&self, level: usize, from: u64, to: u64) -> Option<u64> {
+        let within = |from, to| {
+            self.ticks[level].range(from..to).filter_map(|(_, tick): (_, &Tally<u64>)| tick.last().copied()).max()
+        };
+        let Some(shorter) = level.checked_sub(1) else { return within(from, to) };
+        let long = LEVELS[level] / TICK_NS;
+        let (first, end) = (from.div_ceil(long), to / long);
+        if first >= end {
+            return self.most(shorter, from, to);
+        }
+        let edges = self.most(shorter, from, first * long).max(self.most(shorter, end * long, to));
+        within(first, end).max(edges)
+    }
+}
+
 impl Depths {
     pub(super) fn apply(&mut self, pool: Phase, queue: &Queue, sign: Sign) {
         let left_ns = queue.start_ns.saturating_add(queue.wait_ns);
@@ -102,17 +119,15 @@ impl Depths {
     }
 
     /// The greatest depth of a pool in each of so many buckets of equal length; where nothing was seen in a bucket, the
-    /// depth seen last before, with that moment. `None` before the first. Reads at most [`STEP`] ticks a bucket.
+    /// depth seen last before, with that moment. `None` before the first. Reads at most three times [`STEP`] ticks a bucket.
     pub fn series(&self, pool: Phase, from_ns: u64, to_ns: u64, buckets: usize) -> Vec<Option<Reading>> {
         let Some(seen) = self.pools.get(&pool) else { return vec![None; buckets] };
         let level = level(to_ns.saturating_sub(from_ns) / buckets.max(1) as u64);
-        let (tick_ns, ticks) = (LEVELS[level], &seen.ticks[level]);
         edges(from_ns, to_ns, buckets)
             .map(|(from, to)| {
                 // A tick belongs to the bucket in which it begins; the first one also to where the stretch begins.
-                let first = if from == from_ns { from / tick_ns } else { from.div_ceil(tick_ns) };
-                let within = ticks.range(first..to.div_ceil(tick_ns).max(first));
-                let most = within.filter_map(|(_, tick)| tick.last().copied()).max();
+                let first = if from == from_ns { from / TICK_NS } else { from.div_ceil(TICK_NS) };
+                let most = seen.most(level, first, to.div_ceil(TICK_NS).max(first));
                 let before = || seen.moments.before(&(to, Side::In, 0));
                 let before = || before().map(|(time_ns, _, depth)| Reading { depth: *depth, time_ns: *time_ns });
                 most.map(|depth| Reading { depth, time_ns: to }).or_else(before)
@@ -162,5 +177,28 @@ pub(super) mod tests {
         depths.apply(Phase::Prefill, &wait(10 * s, s / 2, Some((3, 9))), Sign::Remove);
         depths.apply(Phase::Prefill, &wait(14 * s, 0, Some((1, 0))), Sign::Remove);
         assert_eq!(depths, Depths::default());
+    }
+
+    /// However long the buckets are: what was seen after one ended is not in it.
+    #[test]
+    fn a_depth_stands_in_the_bucket_in_which_it_was_seen() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for width in [1, 60, 64, 100, 700, 4_095, 4_096, 5_000, 20_000].map(|ticks| ticks * TICK_NS) {
+            let (from, buckets) = (rng.u64(1..1_000_000) * TICK_NS, 12);
+            let to = from + width * buckets;
+            let mut depths = Depths::default();
+            let mut most = vec![None; buckets as usize];
+            for _ in 0..9 {
+                let (at, depth) = (rng.u64(from..to), rng.u64(1..100));
+                depths.apply(Phase::Prefill, &wait(at, 0, Some((depth, 0))), Sign::Add);
+                let bucket = &mut most[((at - from) / width) as usize];
+                *bucket = Some(depth).max(*bucket);
+            }
+            let series = depths.series(Phase::Prefill, from, to, buckets as usize);
+            for (bucket, seen) in most.into_iter().zip(series) {
+                // What holds on from before is 0.
+                assert_eq!(bucket.unwrap_or(0), seen.map_or(0, |seen| seen.depth), "{width}");
+            }
+        }
     }
 }

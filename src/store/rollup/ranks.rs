@@ -70,10 +70,10 @@ impl Rollup {
         let both = [&self.selection, &self.selection_records];
         let [spans, records] = both.map(|selections| selections.by_worker.get(&worker).unwrap_or(&default));
         let shown = if spans.chosen + spans.passed_over > 0 { spans } else { records };
-        let in_pools = |(at, mine): (usize, &WorkerSelections)| -> u64 {
-            mine.pools.iter().map(|(pool, _)| both[at].by_pool.get(pool)).sum()
-        };
-        let rivals: u64 = [spans, records].into_iter().enumerate().map(in_pools).sum();
+        // Its pools, whichever told of them: the choices of both are made in each.
+        let pools: BTreeSet<_> =
+            [spans, records].into_iter().flat_map(|mine| mine.pools.iter()).map(|(pool, _)| pool).collect();
+        let rivals: u64 = pools.iter().flat_map(|pool| both.map(|selections| selections.by_pool.get(pool))).sum();
         let life = self.workers.get(worker);
         let mut ttft = Together::default();
         life.iter().for_each(|life| ttft.join(&life.ttft));

@@ -311,3 +311,34 @@ fn a_lost_worker_has_vanished_until_it_is_heard_of_again() {
     rollup.add(&request(5_000, vec![leg(0, one, 4_000, "success")]));
     assert!(!rollup.workers.get(one).unwrap().has_vanished());
 }
+
+/// Whoever tells of them, spans or records: the shares of a pool's workers are of the same choices.
+#[test]
+fn shares_of_a_pool_add_up() {
+    let worker = |id| Worker { id, rank: Some(0) };
+    let chose = |id, origin| Leg {
+        phase: Phase::Prefill,
+        selection: Some(Box::new(Selection {
+            span: None,
+            time_ns: START,
+            pool: Phase::Prefill,
+            candidates: Some(2),
+            eligible: None,
+            filtered: None,
+            filtered_parts: [None; 5],
+            selected: Some(Choice { worker: worker(id), cost: None }),
+            best: None,
+            margin: None,
+            pinned: None,
+            policy: "".into(),
+            origin,
+        })),
+        ..Leg::default()
+    };
+    let mut rollup = Rollup::default();
+    for (id, origin, times) in [(7, Origin::Span, 3), (8, Origin::Span, 2), (8, Origin::Record, 1)] {
+        (0..times).for_each(|_| rollup.add(&Facts { legs: vec![chose(id, origin)], ..Facts::default() }));
+    }
+    let shares: Vec<_> = rollup.ranks().iter().map(|rank| (rank.worker.id, rank.share)).collect();
+    assert_eq!(shares, [(7, 0.5), (8, 0.5)]);
+}

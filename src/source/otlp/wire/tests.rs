@@ -209,8 +209,7 @@ proptest! {
         for packed in &batch.attrs {
             prop_assert!(matches!(packed::clean(packed), Cow::Borrowed(_)));
         }
-        if !batch.spans.is_empty() && !request.resource_spans[0].scope_spans.is_empty()
-            && !request.resource_spans[0].scope_spans[0].spans.is_empty() {
+        if !batch.spans.is_empty() {
             prop_assert_eq!(signal_of(&bytes), Some(Signal::Traces));
         }
     }
@@ -248,6 +247,28 @@ fn captures_read_as_prost_reads_them() {
         assert_eq!(flat_batch(&batch), flat(&request));
         assert_eq!(signal_of(&message), Some(Signal::Traces));
     }
+}
+
+/// A span without a valid id, an empty one or an empty part before the others costs only itself: the rest says what it is.
+#[test]
+fn a_broken_first_item_does_not_decide_the_signal() {
+    type Change = fn(&mut ExportTraceServiceRequest);
+    let changes: [Change; 6] = [
+        |request| request.resource_spans[0].scope_spans[0].spans[0].trace_id.clear(),
+        |request| request.resource_spans[0].scope_spans[0].spans[0].span_id.truncate(3),
+        |request| request.resource_spans[0].scope_spans[0].spans.insert(0, Default::default()),
+        |request| request.resource_spans[0].scope_spans.insert(0, Default::default()),
+        |request| request.resource_spans.insert(0, Default::default()),
+        |request| request.resource_spans[0].scope_spans[0].spans.truncate(1),
+    ];
+    for message in messages("dev-sim.traces.pb.gz") {
+        for (at, change) in changes.iter().enumerate() {
+            let mut request = ExportTraceServiceRequest::decode(&message[..]).unwrap();
+            change(&mut request);
+            assert_eq!(signal_of(&request.encode_to_vec()), Some(Signal::Traces), "{at}");
+        }
+    }
+    assert_eq!(signal_of(&ExportTraceServiceRequest::default().encode_to_vec()), None);
 }
 
 #[test]
