@@ -224,6 +224,16 @@ fn a_migrations_prefill_is_the_attempt_after_what_failed() {
     let quiet = fed(&|text| failed.iter().fold(text.to_owned(), |text, word| text.replace(word, "success")));
     let followed = 5;
     assert_eq!(answers(&quiet), BTreeMap::from([("Holds".into(), followed), ("Violated".into(), 17 - followed)]));
+    // A number that nothing had is not filled by the prefill of the one after it.
+    let skips = |text: &str| {
+        let spans = text.replace(
+            r#"{"key":"request.attempt","value":{"stringValue":"1"}}"#,
+            r#"{"key":"request.attempt","value":{"stringValue":"2"}}"#,
+        );
+        assert_ne!(spans, text);
+        spans
+    };
+    assert_eq!(answers(&fed(&skips))["Violated"], followed);
     let unsaid = fed(&|text| text.replace("request.outcome", "request.odd"));
     assert_eq!(
         answers(&unsaid),

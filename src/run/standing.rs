@@ -17,17 +17,14 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Opened then, nanoseconds since the epoch, which is its present until something says better.
+    /// Opened then, nanoseconds since the epoch.
     pub(super) fn new(opened_ns: u64) -> Self {
         Self { opened_ns, last_ns: AtomicU64::new(0) }
     }
 
-    /// Its present.
+    /// Its present; 0 before anything was heard. It only goes forward: what has been silent for too long by it stays so.
     pub(super) fn now_ns(&self) -> u64 {
-        match self.last_ns.load(Ordering::Relaxed) {
-            0 => self.opened_ns,
-            last_ns => last_ns,
-        }
+        self.last_ns.load(Ordering::Relaxed)
     }
 
     /// Makes the moment at which it was opened its present: what is asked for goes up to then.
@@ -66,16 +63,19 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use parking_lot::FairMutex;
 
     use super::*;
+    use crate::checks::CheckId;
     use crate::pipeline;
     use crate::report::{InputSection, Report};
     use crate::run::files;
+    use crate::source::file;
     use crate::source::intake::{Bounds, channel};
-    use crate::store::Limits;
+    use crate::store::{CheckCounts, Limits, Standing};
     use crate::view::header::Vitals;
 
     const END_S: u64 = 1_796_003_600;
@@ -92,6 +92,80 @@ mod tests {
             + "\n"
     }
 
+    /// What a file has come to.
+    #[derive(Debug, PartialEq)]
+    struct Read {
+        now_ns: u64,
+        in_flight: u64,
+        lost: u64,
+        report: String,
+        checks: Vec<CheckCounts>,
+    }
+
+    impl Read {
+        fn of(store: &mut Store, now_ns: u64) -> Self {
+            store.finish(now_ns);
+            let checks = CheckId::all().map(|id| store.checked().said().counts(id)).collect();
+            let report = Report::of(store, InputSection::default(), None).to_json();
+            let Standing { in_flight, lost, .. } = store.standing();
+            Self { now_ns, in_flight, lost, report, checks }
+        }
+    }
+
+    /// A file read as commands read it, and beside a screen that looks at each moment by its clock.
+    fn both_ways(path: &Path, opened_ns: u64) -> (Read, Read) {
+        let paths = [path.to_owned()];
+        let standing = super::Standing::new(opened_ns);
+        let mut straight = Store::new(Limits::default());
+        files::into_store(&paths, &standing, &mut straight).unwrap();
+        straight.finish(standing.now_ns());
+        straight.check_all();
+        let straight = Read::of(&mut straight, standing.now_ns());
+
+        let standing = Arc::new(super::Standing::new(opened_ns));
+        let held = Arc::new(FairMutex::new(Store::new(Limits::default())));
+        let shared = Shared::new(Arc::clone(&held), Vitals::default());
+        let (intake, outlet) = channel(Bounds::default());
+        let clock = {
+            let standing = Arc::clone(&standing);
+            Arc::new(move || standing.now_ns())
+        };
+        let looks = {
+            let (clock, held) = (Arc::clone(&clock), Arc::clone(&held));
+            move || held.lock().refresh(clock())
+        };
+        let writer = pipeline::start(outlet, Arc::clone(&held), clock, looks).unwrap();
+        files::into_intake(paths.into(), Some(&standing), &intake, &shared);
+        drop(intake);
+        writer.join().unwrap();
+        let mut ended = false;
+        shared.report(|vitals| ended = vitals.ended);
+        assert!(ended);
+        let beside = Read::of(&mut held.lock(), standing.now_ns());
+        (straight, beside)
+    }
+
+    /// Of a capture that was cut off much is in flight, on screen as in a report, however old it is.
+    #[test]
+    fn a_capture_that_was_cut_off_is_the_same_on_screen_and_in_a_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut in_flight = 0;
+        for name in ["dev-sim", "aiperf-queue", "evidence-disagg"] {
+            let fixture = format!("tests/fixtures/{name}.traces.jsonl.gz");
+            let text = file::text(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            for part in [3, 2] {
+                let path = folder.path().join(format!("{name}-{part}.jsonl"));
+                std::fs::write(&path, lines[..lines.len() / part].join("\n") + "\n").unwrap();
+                let (straight, beside) = both_ways(&path, END_S * 1_000_000_000 + 86_400_000_000_000_000);
+                assert_eq!(beside, straight, "{name} {part}");
+                assert_eq!(straight.lost, 0, "{name} {part}");
+                in_flight += straight.in_flight;
+            }
+        }
+        assert!(in_flight > 20, "{in_flight}");
+    }
+
     #[test]
     fn a_file_stands_at_the_last_thing_it_tells_of_whenever_it_is_looked_at() {
         let folder = tempfile::tempdir().unwrap();
@@ -99,39 +173,20 @@ mod tests {
         // Of the first, nothing was heard for twenty minutes; the last is from a time that cannot be.
         let lines = [line(1, END_S - 1200), line(2, END_S), line(3, END_S - 30), line(4, 9_000_000_000)];
         std::fs::write(&path, lines[..3].concat()).unwrap();
-        let report = |store: &mut Store, now_ns| {
-            store.finish(now_ns);
-            Report::of(store, InputSection::default(), None).to_json()
-        };
         for opened_s in [END_S + 1, END_S + 86_400_000] {
-            let standing = Standing::new(opened_s * 1_000_000_000);
-            let mut straight = Store::new(Limits::default());
-            files::into_store(std::slice::from_ref(&path), &standing, &mut straight).unwrap();
-            assert_eq!((standing.now_ns(), straight.arrived_ns()), (END_S * 1_000_000_000, END_S * 1_000_000_000));
-            let told = report(&mut straight, standing.now_ns());
-            assert_eq!((straight.standing().in_flight, straight.standing().lost), (2, 1));
-
-            let standing = Standing::new(opened_s * 1_000_000_000);
-            let held = Arc::new(FairMutex::new(Store::new(Limits::default())));
-            let shared = Shared::new(Arc::clone(&held), Vitals::default());
-            let (intake, outlet) = channel(Bounds::default());
-            let writer = pipeline::start(outlet, Arc::clone(&held), Arc::new(move || opened_s), || {}).unwrap();
-            files::into_intake(vec![path.clone()], Some(&standing), &intake, &shared);
-            drop(intake);
-            writer.join().unwrap();
-            assert_eq!(report(&mut held.lock(), standing.now_ns()), told);
-            let mut ended = false;
-            shared.report(|vitals| ended = vitals.ended);
-            assert!(ended);
+            let (straight, beside) = both_ways(&path, opened_s * 1_000_000_000);
+            assert_eq!(straight.now_ns, END_S * 1_000_000_000);
+            assert_eq!((straight.in_flight, straight.lost), (2, 1));
+            assert_eq!(beside, straight);
         }
         // No file tells of what comes after it was opened.
         std::fs::write(&path, lines.concat()).unwrap();
-        let (standing, mut store) = (Standing::new((END_S + 60) * 1_000_000_000), Store::new(Limits::default()));
+        let (standing, mut store) = (super::Standing::new((END_S + 60) * 1_000_000_000), Store::new(Limits::default()));
         files::into_store(std::slice::from_ref(&path), &standing, &mut store).unwrap();
         assert_eq!(standing.now_ns(), (END_S + 60) * 1_000_000_000);
         // A trace store is asked for what is up to the present.
-        let standing = Standing::new(7);
-        assert_eq!(standing.now_ns(), 7);
+        let standing = super::Standing::new(7);
+        assert_eq!(standing.now_ns(), 0);
         standing.heard(5);
         assert_eq!(standing.now_ns(), 5);
         standing.reaches_the_present();

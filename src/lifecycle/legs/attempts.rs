@@ -85,8 +85,8 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
 }
 
 /// In the base layout every prefill says that it is attempt 0, that of a migration too, whose decode has the number (real
-/// captures, `disagg-migration`). One that says what another has said is the attempt after those that failed before it,
-/// else that of the decode it was for.
+/// captures, `disagg-migration`). One that says what another has said is of the attempt of the decode it served; one that
+/// failed, or that none followed, is the attempt after those that failed before it.
 fn number_prefills(attempts: &mut [Attempt]) {
     // Dispatch spans have the counter.
     if attempts.iter().any(|attempt| attempt.route != Some(attempt.span)) {
@@ -98,16 +98,22 @@ fn number_prefills(attempts: &mut [Attempt]) {
         let attempt = &mut before[at];
         if attempt.phase == Some(Phase::Prefill) && !taken.insert(attempt.number) {
             let mut after = rest.iter().inspect(|_| work::step());
-            let decode = after.find(|other| other.phase == Some(Phase::Decode)).map(|decode| decode.number);
-            let mut fitting = [Some(failed), decode].into_iter().flatten();
+            let next = after.find(|other| other.phase.is_some());
+            let decode = next.filter(|next| next.phase == Some(Phase::Decode) && !attempt.has_failed());
+            let mut fitting = decode.map(|decode| decode.number).into_iter().chain([failed]);
             let fits = fitting.find(|number| *number > attempt.number && taken.insert(*number));
             attempt.number = fits.unwrap_or(attempt.number);
         }
-        failed += u32::from(!matches!(attempt.dispatch.attempt_outcome.as_str(), "" | "success" | "cancelled"));
+        failed += u32::from(attempt.has_failed());
     }
 }
 
 impl Attempt {
+    /// Whether it is said to have ended badly.
+    fn has_failed(&self) -> bool {
+        !matches!(self.dispatch.attempt_outcome.as_str(), "" | "success" | "cancelled")
+    }
+
     /// Whether a route span of this phase and worker may be the one beside it.
     fn may_have_gone(&self, phase: Phase, worker: Option<Worker>) -> bool {
         match (self.phase, self.dispatch.worker, worker) {
