@@ -194,6 +194,8 @@ impl<'a> Case<'a> {
                         return Way::There;
                     }
                 }
+                // Above a frontend's `http-request` stands whoever called it, nothing of the request.
+                Up::Missing if span.view.stage == Stage::Http => return Way::Elsewhere,
                 Up::Missing => return Way::Broken,
                 Up::Top | Up::Elsewhere | Up::Cycle => return Way::Elsewhere,
             }

@@ -483,6 +483,12 @@ impl Scene {
         self
     }
 
+    /// The client sent a `traceparent`, and exports nothing here.
+    pub fn called_from_afar(mut self) -> Self {
+        self.find("http-request").parent = 0xfa5;
+        self
+    }
+
     /// Moves a span into a trace of its own.
     pub fn alone(mut self, span: &str) -> Self {
         let span = self.find(span);

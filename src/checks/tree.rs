@@ -252,6 +252,10 @@ mod tests {
         Scene::disaggregated().holds(id);
         Scene::aggregated().alone("router.selection").violates(id, "without a root");
         Scene::aggregated().under("request.dispatch", "http-request").violates(id, "below the root");
+        // Whoever called the frontend is no part of the request.
+        Scene::aggregated().called_from_afar().holds(id);
+        let astray = Scene::aggregated().called_from_afar().under("request.dispatch", "http-request");
+        astray.violates(id, "below the root");
         Scene::aggregated().lose("request.lifecycle").violates(id, "without a root");
         Scene::base().lose("request.lifecycle").violates_at(id, Level::Warning, "without a root");
         // A draft's router spans may be traces of their own, of one span each.

@@ -34,7 +34,7 @@ pub struct Streams {
     pub durations: Values,
     /// Events a second of streams that lasted, rounded.
     pub event_rates: Values,
-    /// Requests in flight whose client streams.
+    /// Requests in flight whose client streams, and whose stream has not ended.
     pub open: u64,
     /// Requests in flight of which nothing has said yet whether it does.
     pub may_be_open: u64,
@@ -55,9 +55,10 @@ pub struct Lasting {
 
 impl Streams {
     pub(super) fn request(&mut self, facts: &Facts, sign: Sign) {
-        match (facts.state, facts.streaming) {
-            (State::InFlight, Some(true)) => sign.step(&mut self.open),
-            (State::InFlight, None) => sign.step(&mut self.may_be_open),
+        // A stream that has ended is open no more, though the request's root has yet to come.
+        match (facts.state, facts.streaming, &facts.stream) {
+            (State::InFlight, Some(true), None) => sign.step(&mut self.open),
+            (State::InFlight, None, None) => sign.step(&mut self.may_be_open),
             _ => {}
         }
         if let Some((ttft, origin)) = facts.ttft_ns {
