@@ -67,7 +67,9 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
 fn open(streams: &Streams) -> Vec<Cell> {
     let open = match (streams.open, streams.may_be_open) {
         (0, 1..) => Nothing::NotYet.mark().into(),
-        (open, _) => Cell::count(open, Tone::Running).finding_any(open, "state:in_flight streaming:true -stream.time:*"),
+        (open, _) => {
+            Cell::count(open, Tone::Running).finding_any(open, "state:in_flight streaming:true -stream.time:*")
+        }
     };
     let mut cells = vec![Cell::label("open"), open];
     if streams.may_be_open > 0 {
@@ -117,10 +119,8 @@ fn abandoned(seen: &Seen<'_>, roots: bool) -> Vec<Cell> {
     }
     let without = streams.abandoned_without_root;
     if without > 0 {
-        cells.extend([
-            Cell::label("no root"),
-            Cell::count(without, Tone::Running).finding("abandoned:true root:false"),
-        ]);
+        cells
+            .extend([Cell::label("no root"), Cell::count(without, Tone::Running).finding("abandoned:true root:false")]);
     }
     cells
 }
