@@ -75,9 +75,14 @@ impl Checked {
 
 impl Store {
     /// Whether so many requests that a load generator saw may be missing because they were let go for room, what came of them
-    /// was lost, or had not come yet.
+    /// was lost, or had not come yet; or because their spans were sampled out, and as many are known from records alone,
+    /// which do not have the client's id (spec lifecycle-spans §6).
     pub fn may_lack(&self, requests: u64) -> bool {
-        requests > 0 && (self.counts.requests_evicted > 0 || self.checked.may_lack(requests))
+        let recorded = || self.requests.values().filter(|request| request.facts.has_record && request.facts.spans == 0);
+        requests > 0
+            && (self.counts.requests_evicted > 0
+                || self.checked.may_lack(requests)
+                || recorded().count() as u64 >= requests)
     }
 
     /// Notes what a delivery brought and what is not kept of it: what is missing of these traces, and which records, is

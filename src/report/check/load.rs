@@ -113,8 +113,8 @@ impl CheckRow {
 pub(super) fn unseen(requests: u64) -> String {
     let noun = format::noun(requests, "request", "requests");
     format!(
-        "{requests} {noun} that the load generator saw without a root here, which may have been lost, let go or on its way: not \
-         compared, and counts are unknown"
+        "{requests} {noun} that the load generator saw without a root here, which may have been lost, let go, sampled out \
+         or on its way: not compared, and counts are unknown"
     )
 }
 

@@ -174,3 +174,31 @@ fn families_and_ids_name_checks() {
     assert!(named(&list(&["queue"]), "queue.reason") && named(&list(&["queue.*"]), "queue.reason"));
     assert!(!named(&list(&["queue.facts"]), "queue.reason") && named(&list(&["*"]), "a.b"));
 }
+
+/// With sampling most requests have records and no spans; records do not have the client's id.
+#[test]
+fn a_request_that_was_sampled_out_is_not_missed() {
+    use crate::lifecycle::batch::Batch;
+    use crate::lifecycle::record::Record;
+
+    let record = |id: &str| LoadRecord {
+        x_request_id: id.into(),
+        phase: "p".into(),
+        seen: Seen::Success,
+        usage: Usage::default(),
+        end_ns: None,
+    };
+    let end = r#"{"event_type":"request_end","event_time_unix_ms":1796003500001,"request":{"request_id":"r1"}}"#;
+    let mut store = Store::new(crate::store::Limits::default());
+    let records = vec![Record::from_json(end.as_bytes()).unwrap()];
+    store.ingest(&Batch { records, ..Batch::default() }, 1);
+    store.finish(1);
+    store.check_all();
+    let report = |ids: &[&str]| {
+        let load = Some(LoadList { records: ids.iter().map(|id| record(id)).collect(), ..LoadList::default() });
+        CheckReport::of(&store, &InputSection::default(), &Rules { load, ..Rules::default() })
+    };
+    let one = report(&["x"]);
+    assert!(one.passed && one.incomplete.iter().any(|told| told.contains("sampled out")), "{one}");
+    assert!(!report(&["x", "y"]).passed, "more than are known from records");
+}
