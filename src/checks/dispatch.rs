@@ -1,12 +1,13 @@
 //! The way to the workers: what a dispatch says, the selection it follows, the attempts and legs it belongs to. Keeps out:
 //! that each leg has one of each (`legs`).
 
+use std::collections::HashMap;
+
 use super::case::{Asked, Case, Span, both, named, one_worker, said, word};
 use super::selection::made;
 use super::{ANY_LAYOUT, ANY_MODE, Check, DETAILED, EVIDENCE, Level, Why};
 use crate::lifecycle::catalogue::Field;
-use crate::lifecycle::facts::Leg;
-use crate::lifecycle::ids::Worker;
+use crate::lifecycle::ids::{SpanId, Worker};
 use crate::lifecycle::request::Up;
 use crate::lifecycle::stage::{Layout, Phase, Stage};
 
@@ -143,11 +144,11 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let tries: Vec<Span<'_>> = if base { routes().collect() } else { case.dispatches().collect() };
     let phase = |span: Span<'_>| if base { Phase::of(span.text(Field::RoutePhase)) } else { case.phase(span) };
     // There every prefill says 0, and the leg knows which attempt it is of.
-    let number = |span: Span<'_>| {
-        let its = |leg: &&Leg| leg.dispatch.as_ref().is_some_and(|dispatch| dispatch.span == span.view.id);
-        let leg = case.facts.legs.iter().find(its).filter(|leg| base && leg.phase == Phase::Prefill);
-        leg.map_or_else(|| span.attempt(), |leg| u64::from(leg.attempt))
-    };
+    let prefills = case.facts.legs.iter().filter(|leg| base && leg.phase == Phase::Prefill);
+    let numbered: HashMap<SpanId, u32> =
+        prefills.filter_map(|leg| Some((leg.dispatch.as_ref()?.span, leg.attempt))).collect();
+    let number =
+        |span: Span<'_>| numbered.get(&span.view.id).map_or_else(|| span.attempt(), |number| u64::from(*number));
     // One that does not say its number may be any, and fill any gap.
     let all = tries.len();
     let tries: Vec<Span<'_>> = tries.into_iter().filter(|span| asked.compares(*span, &[Field::Attempt])).collect();
@@ -162,16 +163,16 @@ fn attempts(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
             format!("is attempt {}, attempt {gap} never came: expected 0 to the last without a gap", number(*last))
         });
     }
+    // A failure that was not said may be what made a prefill one of a migration.
+    let all_say = tries.iter().all(|other| other.says(Field::RouteOutcome));
     for (index, span) in tries.iter().enumerate() {
         let (own, of) = (number(*span), phase(*span));
         let alike = || tries[..index].iter().filter(|other| number(**other) == own);
         let before = alike().find(|other| of != Phase::Unknown && phase(**other) == of);
+        let may_be_moved = base && of == Phase::Prefill && !all_say;
         // Of two of one number, one may serve the phase of the other.
-        // A failure that was not said may be what made a prefill one of a migration.
-        let may_have_failed =
-            || base && of == Phase::Prefill && !tries.iter().all(|other| other.says(Field::RouteOutcome));
         if before.is_none() && alike().any(|other| of == Phase::Unknown || phase(*other) == Phase::Unknown)
-            || before.is_some() && may_have_failed()
+            || before.is_some() && may_be_moved
         {
             asked.unsaid();
         } else {

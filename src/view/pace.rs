@@ -1,5 +1,5 @@
-//! How the screen stands: live, at the end of what there is, still, or at a moment that has passed; in the words of the header and of titles. Owns: those
-//! words. Keeps out: moving in time (`tui::travel`).
+//! How the screen stands: live, at the end of what there is, still, or at a moment that has passed; in the words of the
+//! header and of titles. Owns: those words. Keeps out: moving in time (`tui::travel`).
 
 use super::window::Window;
 use super::{Line, Piece, Tone, format};
