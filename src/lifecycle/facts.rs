@@ -118,9 +118,14 @@ impl Leg {
         let dispatched = self.dispatch.as_ref().and_then(|dispatch| dispatch.worker);
         dispatched.or_else(|| self.selection.as_ref().and_then(|selection| Some(selection.selected?.worker)))
     }
-}
 
-impl Leg {
+    /// The worker it went to, unless that one is known not to have taken it.
+    pub fn served_by(&self) -> Option<Worker> {
+        let told = |dispatch: &Dispatch| !dispatch.result.is_empty() || !dispatch.attempt_outcome.is_empty();
+        let refused = |dispatch: &Dispatch| told(dispatch) && !dispatch.taken();
+        self.worker().filter(|_| !self.dispatch.as_ref().is_some_and(refused))
+    }
+
     /// Admitted by the worker, then refused: its admission gate, when the root says rejected.
     pub fn at_capacity(&self) -> bool {
         self.admission.as_ref().is_some_and(|admission| admission.result == "accepted")
@@ -242,6 +247,15 @@ impl Dispatch {
     /// The result, or in layouts without one the outcome of the attempt: both as written. Empty when neither is.
     pub fn result_word(&self) -> &CompactString {
         if self.result.is_empty() && self.origin == Origin::Inferred { &self.attempt_outcome } else { &self.result }
+    }
+
+    /// Whether the worker took it.
+    pub fn taken(&self) -> bool {
+        match self.result.as_str() {
+            "accepted" => true,
+            "" => matches!(self.attempt_outcome.as_str(), "success" | "cancelled" | "worker_disconnected"),
+            _ => false,
+        }
     }
 
     /// Whether the route span says that the worker was lost or could not be reached.

@@ -364,6 +364,7 @@ pub static ROWS: &[Row] = rows! {
         newest.worker()
     });
     "worker" ["dispatch.worker"] "a worker that a leg went to", Get::LegWorker(Leg::worker);
+    "served" [] "a worker that a leg went to and that did not refuse it", Get::LegWorker(Leg::served_by);
     "phase" ["dispatch.phase"] "what a leg serves", Get::LegWords(phases, |leg| leg.phase.word());
     "attempt" [] "a leg's attempt, from 0", Get::LegNumber(Measure::PLAIN, |leg| Some(f64::from(leg.attempt)));
     "queue.wait" ["queued", "wait"] "wait in the router's queue",

@@ -181,7 +181,10 @@ impl Report {
         page.table(&titles, there().map(of));
         let costs = there().flat_map(|(name, of)| {
             [
-                row(format!("margin, {name}"), quantiles(&of.margin_two_or_more_candidates, cost)),
+                row(
+                    format!("margin of several candidates, {name}"),
+                    quantiles(&of.margin_two_or_more_candidates, cost),
+                ),
                 row(format!("regret, {name}"), quantiles(&of.regret, cost)),
             ]
         });
@@ -232,8 +235,8 @@ impl Report {
         let values = [
             row("events at leaving", quantiles(&streaming.events_at_leaving, number)),
             row("age at leaving", quantiles(&streaming.age_at_leaving_ns, millis)),
-            row("TTFT", quantiles(&streaming.ttft_ns, millis)),
-            row("TTFT by records (ʳ)", quantiles(&streaming.ttft_ns_from_records, millis)),
+            row("TTFT of streams", quantiles(&streaming.ttft_ns, millis)),
+            row("TTFT of streams told by records (ʳ)", quantiles(&streaming.ttft_ns_from_records, millis)),
             row("duration", quantiles(&streaming.duration_ns, millis)),
             row("events a second", quantiles(&streaming.events_per_second, number)),
         ];

@@ -223,7 +223,7 @@ fn choices(f: &mut Lines<'_, '_>, label: &str, choices: &ChoicesSection) -> fmt:
     }
     writeln!(
         f,
-        "{label:<13}{}: {} made ({}); margin {}; ties {}, near {}; chosen not best {}, regret {}",
+        "{label:<13}{}: {} made ({}); margin of all {}; ties {}, near {}; chosen not best {}, regret {}",
         choices.spans,
         choices.made,
         list(choices.by_pool.iter()),

@@ -81,27 +81,48 @@ impl Changes {
 }
 
 impl Line {
-    fn step(&mut self, moment: u64, by: i32) {
-        let mut tick = moment / GRAINS;
+    /// Somebody more or less waits from one moment to another. A longer tick is summed up anew only where a shorter one in it
+    /// came to something else: most waits are over within one, and are not the ones that make its highest.
+    fn wait(&mut self, from: u64, to: u64, by: i32) {
+        let mut changed = [self.step(from, by), self.step(to, -by)];
+        for level in 0..self.longer.len() {
+            changed = changed.map(|tick| tick.map(|tick| tick / STEP));
+            if changed[0] == changed[1] {
+                changed[1] = None;
+            }
+            changed = changed.map(|tick| tick.filter(|tick| self.sum_up(level, *tick)));
+            if changed == [None, None] {
+                return;
+            }
+        }
+    }
+
+    /// The count changes at a moment; the tick that it is in, if that comes to something else now.
+    fn step(&mut self, moment: u64, by: i32) -> Option<u64> {
+        let tick = moment / GRAINS;
         let changes = self.ticks.entry(tick).or_default();
+        let before = changes.whole;
         changes.step((moment % GRAINS) as u16, by);
+        let same = changes.whole == before && !changes.moments.is_empty();
         if changes.moments.is_empty() {
             self.ticks.remove(&tick);
         }
-        for level in 0..self.longer.len() {
-            let parent = tick / STEP;
-            let begin = parent * STEP;
-            let within = begin..begin.saturating_add(STEP);
-            let whole = match level.checked_sub(1) {
-                None => Stretch::of(begin, self.ticks.range(within).map(|(at, changes)| (*at, changes.whole))),
-                Some(shorter) => Stretch::of(begin, self.longer[shorter].range(within).map(|(at, part)| (*at, *part))),
-            };
-            match whole {
-                Some(whole) => self.longer[level].insert(parent, whole),
-                None => self.longer[level].remove(&parent),
-            };
-            tick = parent;
-        }
+        (!same).then_some(tick)
+    }
+
+    /// Sums up one of the longer ticks; whether it comes to something else now.
+    fn sum_up(&mut self, level: usize, tick: u64) -> bool {
+        let begin = tick * STEP;
+        let within = begin..begin.saturating_add(STEP);
+        let whole = match level.checked_sub(1) {
+            None => Stretch::of(begin, self.ticks.range(within).map(|(at, changes)| (*at, changes.whole))),
+            Some(shorter) => Stretch::of(begin, self.longer[shorter].range(within).map(|(at, part)| (*at, *part))),
+        };
+        let before = match whole {
+            Some(whole) => self.longer[level].insert(tick, whole),
+            None => self.longer[level].remove(&tick),
+        };
+        whole != before
     }
 
     /// Shows every piece of `from..to`, in shortest ticks, in order: as long ones as fit, of this level at most.
@@ -145,8 +166,7 @@ impl Overlaps {
         if from < to {
             let one = if sign == Sign::Add { 1 } else { -1 };
             let line = self.pools.entry(pool).or_default();
-            line.step(from, one);
-            line.step(to, -one);
+            line.wait(from, to, one);
             if line.ticks.is_empty() {
                 self.pools.remove(&pool);
             }

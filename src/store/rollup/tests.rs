@@ -268,10 +268,9 @@ proptest! {
     }
 }
 
-#[test]
-fn a_lost_worker_has_vanished_until_it_is_heard_of_again() {
-    let one = Worker { id: 7, rank: Some(0) };
-    let leg = |attempt, worker, at_ms: u64, outcome: &str| Leg {
+/// A leg handed over in 5 ms.
+fn handed(attempt: u32, worker: Worker, at_ms: u64, result: &str, outcome: &str) -> Leg {
+    Leg {
         phase: Phase::Aggregated,
         attempt,
         dispatch: Some(Dispatch {
@@ -280,7 +279,7 @@ fn a_lost_worker_has_vanished_until_it_is_heard_of_again() {
             duration_ns: 5 * MS,
             route: "kv".into(),
             worker: Some(worker),
-            result: "accepted".into(),
+            result: result.into(),
             attempt_outcome: outcome.into(),
             error: "".into(),
             retry: None,
@@ -290,25 +289,57 @@ fn a_lost_worker_has_vanished_until_it_is_heard_of_again() {
             origin: Origin::Span,
         }),
         ..Leg::default()
-    };
-    let request = |end_ms: u64, legs| Facts {
+    }
+}
+
+/// A request that ended well.
+fn answered(end_ms: u64, legs: Vec<Leg>) -> Facts {
+    Facts {
         outcome: Some(Outcome::Success),
         state: State::Ended,
         start_ns: START,
         end_ns: Some(START + end_ms * MS),
         legs,
         ..Facts::default()
-    };
+    }
+}
+
+#[test]
+fn who_refused_a_leg_answered_nothing() {
+    let worker = |id| Worker { id, rank: Some(0) };
+    let legs = vec![
+        handed(0, worker(7), 10, "failed", "connection_failed"),
+        handed(1, worker(8), 20, "", "unavailable"),
+        handed(2, worker(9), 30, "accepted", "worker_disconnected"),
+        handed(3, worker(7), 40, "accepted", "success"),
+    ];
+    let mut refused = answered(900, legs[..2].to_vec());
+    refused.legs.push(handed(4, worker(10), 50, "", ""));
+    let ttft = |facts: Facts| Facts { ttft_ns: Some((100 * MS, Origin::Span)), ..facts };
+    let mut rollup = Rollup::default();
+    rollup.add(&ttft(answered(900, legs)));
+    rollup.add(&ttft(refused));
+    let counted = [7, 8, 9, 10].map(|id| rollup.workers.get(worker(id)).unwrap().ttft.count());
+    // Of a later leg of the same request, one that it took.
+    assert_eq!(counted, [1, 0, 1, 1]);
+}
+
+#[test]
+fn a_lost_worker_has_vanished_until_it_is_heard_of_again() {
+    let one = Worker { id: 7, rank: Some(0) };
     let other = Worker { id: 8, rank: Some(0) };
     let mut rollup = Rollup::default();
-    rollup.add(&request(900, vec![leg(0, one, 100, "success")]));
+    rollup.add(&answered(900, vec![handed(0, one, 100, "accepted", "success")]));
     assert!(!rollup.workers.get(one).unwrap().has_vanished());
     // Taken before the other one ended, lost after it.
-    rollup.add(&request(3_000, vec![leg(0, one, 50, "worker_disconnected"), leg(1, other, 2_000, "success")]));
+    rollup.add(&answered(
+        3_000,
+        vec![handed(0, one, 50, "accepted", "worker_disconnected"), handed(1, other, 2_000, "accepted", "success")],
+    ));
     let life = rollup.workers.get(one).unwrap();
     assert!(life.has_vanished() && !rollup.workers.get(other).unwrap().has_vanished());
     assert_eq!(life.last_seen_ns(), Some(START + 900 * MS));
-    rollup.add(&request(5_000, vec![leg(0, one, 4_000, "success")]));
+    rollup.add(&answered(5_000, vec![handed(0, one, 4_000, "accepted", "success")]));
     assert!(!rollup.workers.get(one).unwrap().has_vanished());
 }
 

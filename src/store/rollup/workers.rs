@@ -27,7 +27,7 @@ pub struct Life {
     pub legs: u64,
     /// Requests in flight that are at it: their newest leg went to it.
     pub in_flight: u64,
-    /// Times to first token of the requests that it served a leg of, nanoseconds.
+    /// Times to first token of the requests that it took a leg of, nanoseconds.
     pub ttft: Values,
     /// Moments at which it must have been there.
     heard: Tally<u64>,
@@ -62,7 +62,8 @@ impl Workers {
                 if newest == Some(worker) {
                     sign.step(&mut life.in_flight);
                 }
-                if let Some((ttft, _)) = facts.ttft_ns {
+                let served = || facts.legs[at..].iter().any(|leg| leg.served_by() == Some(worker));
+                if let Some((ttft, _)) = facts.ttft_ns.filter(|_| served()) {
                     sign.value(&mut life.ttft, ttft);
                 }
             }
@@ -120,14 +121,9 @@ fn heard_ns(facts: &Facts, leg: &Leg) -> Option<u64> {
     if let (true, true, Some(end_ns)) = (answered, is_last, facts.end_ns) {
         return Some(end_ns);
     }
-    let taken = match dispatch.result.as_str() {
-        "accepted" => true,
-        "" => matches!(dispatch.attempt_outcome.as_str(), "success" | "cancelled" | "worker_disconnected"),
-        _ => false,
-    };
     // A route span alone ends with the attempt: when it ended badly, only its beginning is a sign of life.
     let hand_over_ns = if dispatch.result.is_empty() && dispatch.lost_worker() { 0 } else { dispatch.duration_ns };
-    taken.then(|| dispatch.start_ns.saturating_add(hand_over_ns))
+    dispatch.taken().then(|| dispatch.start_ns.saturating_add(hand_over_ns))
 }
 
 /// When the worker of a leg was found lost: the next attempt began, or the request ended.

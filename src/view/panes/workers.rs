@@ -149,7 +149,7 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         rank.ttft
             .quantile(0.5)
             .map_or(Cell::label("–"), |ns| Cell::new(format::duration(ns), Tone::Plain))
-            .finding_any(rank.ttft.count(), format!("{named} ttft:*")),
+            .finding_any(rank.ttft.count(), format!("{} ttft:*", terms::worker("served", rank.worker))),
         last_seen.finding_any(u64::from(rank.vanished), leg("dispatch.lost:true")),
     ]
 }
