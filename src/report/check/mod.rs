@@ -1,11 +1,12 @@
 //! `reqtop check`: what every check says of the requests, and whether that passes.
 //!
-//! Owns: the verdict (levels, baseline, expectations, the load generator's side) and, in its rooms, its forms. Keeps out:
-//! the checks themselves.
+//! Owns: the verdict (levels, the load generator's side) and, in its rooms, what is asked beyond the checks and its forms.
+//! Keeps out: the checks themselves.
 
 pub mod catalogue;
 mod forms;
 mod load;
+mod rules;
 
 use std::collections::BTreeSet;
 
@@ -13,124 +14,19 @@ use serde::Serialize;
 
 use crate::checks::load::ledger::Ledger;
 use crate::checks::load::{Disagreement, LoadList, compare};
-use crate::checks::{ALL, Answer, Answers, Check, CheckId, Level, Why};
+use crate::checks::{ALL, Answer, Answers, CheckId, Level, Why};
 use crate::lifecycle::request::RequestKey;
-use crate::query::Query;
 use crate::report::InputSection;
 use crate::store::{CheckCounts, GRACE_NS, Store, Violation};
 use crate::view::format;
 pub use load::{LedgerRows, LoadRows, PhaseRow};
+pub use rules::{Accepted, Expectation, Rules};
 
 /// The version of the JSON.
 pub const SCHEMA: &str = "reqtop.check.v1";
 
 /// The most violations of one check that are listed; all are counted.
 const LISTED: usize = 1000;
-
-/// So much of a word that is no check is repeated, characters.
-const NAMED: usize = 60;
-
-/// What is asked beyond the checks themselves.
-#[derive(Clone, Debug, Default)]
-pub struct Rules {
-    /// Ids or families (`queue`, `queue.reason`); empty for all.
-    pub only: Vec<String>,
-    /// Ids or families that do not count.
-    pub skip: Vec<String>,
-    /// Only requests that match count.
-    pub filter: Option<Query>,
-    /// Warnings fail too.
-    pub strict: bool,
-    /// Violations that are accepted.
-    pub baseline: Vec<Accepted>,
-    /// How many requests must match a filter.
-    pub expectations: Vec<Expectation>,
-    /// A load generator's list, to compare request by request.
-    pub load: Option<LoadList>,
-    /// A load generator's counts, to compare with the roots'.
-    pub ledger: Option<Ledger>,
-}
-
-/// An accepted violation: a check, and a text that its sentence must hold (empty for any).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    check: String,
-    text: String,
-}
-
-impl Accepted {
-    /// Reads a baseline: a line each, `check.id` or `check.id part of the sentence`; `#` starts a comment.
-    ///
-    /// # Errors
-    /// A line whose first word is no check.
-    pub fn read(text: &str) -> Result<Vec<Self>, String> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
-        lines
-            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-            .map(|(at, line)| {
-                let (check, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-                if CheckId::of(check).is_none() {
-                    let mut shown: String = check.chars().take(NAMED).collect();
-                    if shown.len() < check.len() {
-                        shown.push('…');
-                    }
-                    return Err(format!("line {at}: {shown:?} is no check; `reqtop checks` lists them"));
-                }
-                Ok(Self { check: check.into(), text: text.trim().into() })
-            })
-            .collect()
-    }
-
-    fn covers(&self, id: &str, message: &str) -> bool {
-        self.check == id && message.contains(&self.text)
-    }
-}
-
-/// `EXPR`, `EXPR>=N`, `EXPR<=N` or `EXPR==N`: how many requests must match; at least one when not said.
-#[derive(Clone, Debug)]
-pub struct Expectation {
-    text: String,
-    query: Query,
-    least: u64,
-    most: u64,
-}
-
-impl Expectation {
-    /// Reads an expectation.
-    ///
-    /// # Errors
-    /// Where it is no filter; nothing at all, which is what a shell gives for a variable that is not set; or a bare word with
-    /// a count behind it, which would search for the name of a field where its value was meant.
-    pub fn read(text: &str) -> Result<Self, String> {
-        if text.trim().is_empty() {
-            return Err(
-                "expected a filter such as outcome:success>=1, or >=1 for requests of any kind; found nothing".into()
-            );
-        }
-        let counted = [">=", "<=", "=="].into_iter().find_map(|op| {
-            let (query, count) = text.rsplit_once(op)?;
-            Some((query, op, count.trim().parse::<u64>().ok()?))
-        });
-        let (query, least, most) = match counted {
-            Some((query, ">=", count)) => (query, count, u64::MAX),
-            Some((query, "<=", count)) => (query, 0, count),
-            Some((query, _, count)) => (query, count, count),
-            None => (text, 1, u64::MAX),
-        };
-        let written = query.trim_end();
-        let query = Query::parse(query).map_err(|error| error.to_string())?;
-        if counted.is_some()
-            && let Some(word) = query.words().into_iter().find(|word| written.ends_with(word))
-        {
-            return Err(format!(
-                "would count the requests in which the word {word} stands; to compare a field write the unit, then the \
-                 count (as in ttft<=500ms>=1), to count a word quote it (\"{word}\">=1)"
-            ));
-        }
-        Ok(Self { text: text.into(), query, least, most })
-    }
-}
 
 /// One violation.
 #[derive(Clone, Debug, Serialize)]
@@ -257,47 +153,6 @@ pub struct CheckReport {
     /// The load generator's side, by its counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerRows>,
-}
-
-fn named(list: &[String], id: &str) -> bool {
-    let family = id.split('.').next().unwrap_or(id);
-    list.iter().any(|name| name == id || name == family || name.strip_suffix(".*") == Some(family) || name == "*")
-}
-
-impl Rules {
-    /// A name that names no check, with the option it stands in: whoever wrote it would ask less than was meant.
-    pub fn unnamed(&self) -> Option<(&'static str, &str)> {
-        let only = self.only.iter().map(|name| ("only", name));
-        let skip = self.skip.iter().map(|name| ("skip", name));
-        let is_unknown = |name: &String| !CheckId::all().any(|id| named(std::slice::from_ref(name), id.check().id));
-        only.chain(skip).find(|(_, name)| is_unknown(name)).map(|(option, name)| (option, name.as_str()))
-    }
-
-    /// Whether a check is asked for.
-    fn wants(&self, check: &Check) -> bool {
-        (self.only.is_empty() || named(&self.only, check.id)) && !named(&self.skip, check.id)
-    }
-
-    /// Whether the check of this id is asked for.
-    fn asks(&self, id: &str) -> bool {
-        CheckId::of(id).is_some_and(|id| self.wants(id.check()))
-    }
-
-    /// Whether the baseline accepts this sentence of a check.
-    fn accepts(&self, id: &str, message: &str) -> bool {
-        self.baseline.iter().any(|accepted| accepted.covers(id, message))
-    }
-
-    /// Whether any check is asked for.
-    pub fn want_any(&self) -> bool {
-        CheckId::all().any(|id| self.wants(id.check()))
-    }
-
-    /// The requests that count; `None` for all, also those that are gone.
-    fn scope(&self, store: &Store) -> Option<BTreeSet<RequestKey>> {
-        let filter = self.filter.as_ref()?;
-        Some(store.requests().map(|(key, _)| key).filter(|key| store.matches(filter, *key)).collect())
-    }
 }
 
 impl CheckReport {

@@ -1,6 +1,7 @@
 //! The verdict: what fails, and that every form says so.
 
 use super::*;
+use crate::checks::load::ledger::Ledger;
 use crate::checks::load::{LoadPhase, LoadRecord, Seen, Usage};
 use crate::lifecycle::batch::Batch;
 use crate::lifecycle::record::Record;
@@ -133,54 +134,9 @@ fn what_the_load_generator_contradicts_is_in_the_rows() {
     assert!(skipped.passed);
 }
 
-#[test]
-fn expectations_are_read_with_and_without_counts() {
-    let read = |text: &str| Expectation::read(text).map(|e| (e.query.to_string(), e.least, e.most));
-    assert_eq!(read("queue.outcome=rejected>=1").unwrap().1, 1);
-    assert_eq!(read("outcome:failed==0").unwrap(), ("outcome:failed".into(), 0, 0));
-    assert_eq!(read("outcome:failed<=2").unwrap().2, 2);
-    assert_eq!(read("queue.wait>100ms").unwrap().1, 1);
-    assert_eq!(read(">=3").unwrap(), (String::new(), 3, u64::MAX), "of any kind");
-    assert!(read("outcome:(").is_err() && read(" ").is_err());
-    for bare in ["ttft<=500", "tokens.out>=0", "margin == 0", "outcome:success total<=1", "zzz<=5", "(a or b)&c>=1"] {
-        let refusal = read(bare).unwrap_err();
-        assert!(refusal.starts_with("would count the requests in which the word"), "{bare}: {refusal}");
-    }
-    let written = [
-        ("ttft<=500ms>=1", "ttft<=500ms"),
-        ("\"zzz\"<=5", "\"zzz\""),
-        ("zzz", "zzz"),
-        ("zzz model:m>=2", "zzz model:m"),
-    ];
-    for (text, query) in written {
-        assert_eq!(read(text).unwrap().0, query);
-    }
-}
-
-#[test]
-fn a_baseline_accepts_by_check_and_text() {
-    let read = Accepted::read("# known\nqueue.reason request r1\nroot.unknown\n").unwrap();
-    assert!(read[0].covers("queue.reason", "in request r1: …") && !read[0].covers("queue.reason", "request r2"));
-    assert!(read[1].covers("root.unknown", "anything"));
-    assert!(Accepted::read("no.check x").unwrap_err().contains("line 1"));
-    assert_eq!(Accepted::read("\u{feff}root.unknown\r\n").map(|read| read.len()), Ok(1), "a byte order mark");
-    let long = Accepted::read(&"x".repeat(9000)).unwrap_err();
-    assert!(long.len() < 200 && long.contains("xx…"), "{long}");
-}
-
-#[test]
-fn families_and_ids_name_checks() {
-    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    assert!(named(&list(&["queue"]), "queue.reason") && named(&list(&["queue.*"]), "queue.reason"));
-    assert!(!named(&list(&["queue.facts"]), "queue.reason") && named(&list(&["*"]), "a.b"));
-}
-
 /// With sampling most requests have records and no spans; records do not have the client's id.
 #[test]
 fn a_request_that_was_sampled_out_is_not_missed() {
-    use crate::lifecycle::batch::Batch;
-    use crate::lifecycle::record::Record;
-
     let record = |id: &str| LoadRecord {
         x_request_id: id.into(),
         phase: "p".into(),

@@ -1,17 +1,21 @@
 //! OTLP protobuf → batch: one pass over borrowed bytes, no generated structs, no work on text.
 //!
-//! Owns: the structure of export requests, the validation of ids, the counting of metric points. Keeps out: what log
-//! records mean (`logs`), the inside of attributes (`lifecycle::packed`, cleaned by the store), transport.
+//! Owns: the structure of export requests, the validation of ids, the counting of metric points; in its rooms, log records
+//! and the telling of signals. Keeps out: what log records mean (`super::logs`), the inside of attributes
+//! (`lifecycle::packed`, cleaned by the store), transport.
 //! Nesting is bounded by construction: the walk knows its levels and never recurses; attribute values stay packed.
 //! Known fields with another wire type are skipped like unknown ones, as protobuf's own parsers do.
+
+mod records;
+mod telling;
 
 use crate::lifecycle::batch::{Batch, EventIn, LinkIn, ResourceIn, ScopeIn, Slice, SpanIn, Tally};
 use crate::lifecycle::ids::{SpanId, TraceId};
 use crate::lifecycle::text;
 use crate::source::intake::Signal;
 
-use super::logs;
 use super::walk::*;
+pub use telling::signal_of;
 
 /// Bytes a real span takes on the wire at least (spec lifecycle-spans: 0.7–1 kB): how much room a batch starts with.
 const SPAN_BYTES: usize = 600;
@@ -101,7 +105,7 @@ pub fn logs<'a>(bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), String> {
     let mut walk = Walk::over("ExportLogsServiceRequest", bytes);
     while let Some(tag) = walk.tag()? {
         match tag {
-            LEN_1 => resource_logs(walk.bytes(tag)?, &mut attrs, batch)?,
+            LEN_1 => records::resource_logs(walk.bytes(tag)?, &mut attrs, batch)?,
             _ => walk.skip(tag)?,
         }
     }
@@ -115,69 +119,6 @@ pub fn logs<'a>(bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), String> {
 pub fn metrics(bytes: &[u8], batch: &mut Batch<'_>) -> Result<(), String> {
     batch.tally.metric_points += points(0, bytes)?;
     Ok(())
-}
-
-/// Items that are looked at to tell a signal.
-const MOST_TELLING: usize = 64;
-
-/// Tells which signal an export request is by its structure: a span starts with a 16-byte id and has fixed 64-bit times in
-/// fields of its own, a log record has one in its first, a metric a name and data. The first item that says decides, for
-/// one may be broken or empty. `None` when it holds none of them, or is none of them.
-pub fn signal_of(bytes: &[u8]) -> Option<Signal> {
-    let (mut looked, mut weak) = (0, None);
-    for resource in fields("export request", bytes, LEN_1) {
-        for scope in fields("resource", resource, LEN_2) {
-            for item in fields("scope", scope, LEN_2) {
-                match signal_of_item(item) {
-                    Some(signal) => return Some(signal),
-                    None => _ = weak.get_or_insert_with(|| guess(item)),
-                }
-                looked += 1;
-                if looked == MOST_TELLING {
-                    return weak;
-                }
-            }
-        }
-    }
-    weak
-}
-
-/// What an item must be by what it has; `None` when that is too little.
-fn signal_of_item(item: &[u8]) -> Option<Signal> {
-    let has = |field, length| fields("Span", item, field).next().is_some_and(|id| id.len() == length);
-    if has(LEN_1, 16) && has(LEN_2, 8) {
-        return Some(Signal::Traces);
-    }
-    let mut walk = Walk::over("item", item);
-    while let Ok(Some(tag)) = walk.tag() {
-        match tag {
-            F64_7 | F64_8 => return Some(Signal::Traces),
-            F64_1 | F64_11 | VAR_2 | LEN_6 | F32_8 => return Some(Signal::Logs),
-            // Gauge and sum; a log record's body is field 5 too, but its times and attributes tell first or instead.
-            LEN_7 | LEN_9 | LEN_11 | LEN_12 => return Some(Signal::Metrics),
-            _ => walk.skip(tag).ok()?,
-        }
-    }
-    None
-}
-
-/// What an item may be that says too little.
-fn guess(item: &[u8]) -> Signal {
-    if fields("Metric", item, LEN_1).next().is_some() { Signal::Metrics } else { Signal::Logs }
-}
-
-/// The values of a field of a message, as far as that can be read.
-fn fields<'a>(message: &'static str, bytes: &'a [u8], wanted: u32) -> impl Iterator<Item = &'a [u8]> {
-    let mut walk = Walk::over(message, bytes);
-    std::iter::from_fn(move || {
-        while let Ok(Some(tag)) = walk.tag() {
-            if tag == wanted {
-                return walk.bytes(tag).ok();
-            }
-            walk.skip(tag).ok()?;
-        }
-        None
-    })
 }
 
 /// The walk over spans, with scratch lists for what must be read after a span's own attributes.
@@ -427,86 +368,6 @@ fn refuse(tally: &mut Tally, name: &[u8], trace: &[u8], id: &[u8], parent: &[u8]
     };
     let name: String = text::scrub(name).chars().take(80).collect();
     tally.refusal = Some(format!("span {name:?}: {field}: expected {expected}, found {found}"));
-}
-
-fn resource_logs<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>, batch: &mut Batch<'a>) -> Result<(), Bad> {
-    let mut walk = Walk::over("ResourceLogs", bytes);
-    while let Some(tag) = walk.tag()? {
-        match tag {
-            LEN_2 => scope_logs(walk.bytes(tag)?, attrs, batch)?,
-            _ => walk.skip(tag)?,
-        }
-    }
-    Ok(())
-}
-
-fn scope_logs<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>, batch: &mut Batch<'a>) -> Result<(), Bad> {
-    // The scope decides what its records are; it is field 1, but may come after them.
-    let mut scope: &[u8] = &[];
-    let mut walk = Walk::over("ScopeLogs", bytes);
-    while let Some(tag) = walk.tag()? {
-        match tag {
-            LEN_1 => {
-                let mut inner = Walk::over("InstrumentationScope", walk.bytes(tag)?);
-                while let Some(tag) = inner.tag()? {
-                    match tag {
-                        LEN_1 => scope = inner.bytes(tag)?,
-                        _ => inner.skip(tag)?,
-                    }
-                }
-            }
-            _ => walk.skip(tag)?,
-        }
-    }
-    let mut walk = Walk::over("ScopeLogs", bytes);
-    while let Some(tag) = walk.tag()? {
-        match tag {
-            LEN_2 => match log_record(walk.bytes(tag)?, attrs)? {
-                Some(record) => logs::take(scope, &record, attrs, batch),
-                None => refuse_foreign(&mut batch.tally),
-            },
-            _ => walk.skip(tag)?,
-        }
-    }
-    Ok(())
-}
-
-/// `None` for what is none: requests of all signals nest alike, and a span or a metric begins with bytes where a log record
-/// has its time.
-fn log_record<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>) -> Result<Option<logs::LogIn<'a>>, Bad> {
-    attrs.clear();
-    let mut record = logs::LogIn::default();
-    let (mut observed_ns, mut is_foreign) = (0, false);
-    let mut walk = Walk::over("LogRecord", bytes);
-    while let Some(tag) = walk.tag()? {
-        match tag {
-            F64_1 => record.time_ns = walk.fixed64(tag)?,
-            LEN_1 => {
-                is_foreign = true;
-                walk.skip(tag)?;
-            }
-            LEN_5 => record.body = walk.bytes(tag)?,
-            LEN_6 => attrs.push(walk.bytes(tag)?),
-            LEN_9 => record.trace = walk.bytes(tag)?,
-            F64_11 => observed_ns = walk.fixed64(tag)?,
-            _ => walk.skip(tag)?,
-        }
-    }
-    if record.time_ns == 0 {
-        record.time_ns = observed_ns;
-    }
-    Ok((!is_foreign).then_some(record))
-}
-
-/// Counts what came as a log record and is none.
-#[cold]
-fn refuse_foreign(tally: &mut Tally) {
-    tally.bad_records += 1;
-    tally.refusal.get_or_insert_with(|| {
-        "expected a log record, found a span or a metric: traces go to /v1/traces or gRPC's TraceService, metrics to \
-         /v1/metrics or its MetricsService"
-            .to_owned()
-    });
 }
 
 /// Counts data points, level by level: request, resource, scope, metric, data.
