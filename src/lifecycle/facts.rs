@@ -121,9 +121,7 @@ impl Leg {
 
     /// The worker it went to, unless that one is known not to have taken it.
     pub fn served_by(&self) -> Option<Worker> {
-        let told = |dispatch: &Dispatch| !dispatch.result.is_empty() || !dispatch.attempt_outcome.is_empty();
-        let refused = |dispatch: &Dispatch| told(dispatch) && !dispatch.taken();
-        self.worker().filter(|_| !self.dispatch.as_ref().is_some_and(refused))
+        self.worker().filter(|_| !self.dispatch.as_ref().is_some_and(Dispatch::refused))
     }
 
     /// Admitted by the worker, then refused: its admission gate, when the root says rejected.
@@ -249,12 +247,21 @@ impl Dispatch {
         if self.result.is_empty() && self.origin == Origin::Inferred { &self.attempt_outcome } else { &self.result }
     }
 
-    /// Whether the worker took it.
+    /// Whether the worker is known to have taken it.
     pub fn taken(&self) -> bool {
         match self.result.as_str() {
             "accepted" => true,
             "" => matches!(self.attempt_outcome.as_str(), "success" | "cancelled" | "worker_disconnected"),
             _ => false,
+        }
+    }
+
+    /// Whether the worker is known not to have taken it: the dispatch says so, or without one the attempt (spec
+    /// lifecycle-spans §3). An attempt that timed out, ended in an error or in a word nobody knows may have been served.
+    pub fn refused(&self) -> bool {
+        match self.result.as_str() {
+            "" => matches!(self.attempt_outcome.as_str(), "connection_failed" | "rejected" | "unavailable"),
+            result => matches!(result, "cancelled" | "failed"),
         }
     }
 

@@ -122,6 +122,8 @@ pub struct Header {
 pub struct Meter {
     samples: VecDeque<(u64, u64)>,
     bars: VecDeque<u64>,
+    /// What had been received when last asked to take note; a sample has it or will.
+    newest: u64,
 }
 
 /// Seconds over which the rate is taken, and bars of the little plot.
@@ -131,6 +133,7 @@ const BARS: usize = 8;
 impl Meter {
     /// Takes note that `spans` had been received at `now_ns`.
     pub fn sample(&mut self, spans: u64, now_ns: u64) {
+        self.newest = spans;
         // A clock that goes back makes no rate: it is taken anew.
         if self.samples.back().is_some_and(|(at, _)| now_ns < *at) {
             self.samples.clear();
@@ -160,9 +163,9 @@ impl Meter {
         if elapsed < 0.25 { 0.0 } else { (last - first) as f64 / elapsed }
     }
 
-    /// Whether the rate still falls although nothing comes.
-    pub fn is_moving(&self, now_ns: u64) -> bool {
-        self.rate(now_ns) > 0.0
+    /// Whether the rate will be another although nothing comes: it falls, or the last ones that came are in none yet.
+    pub fn is_moving(&self) -> bool {
+        self.samples.front().is_some_and(|(_, first)| *first != self.newest)
     }
 
     /// The last rates, oldest first.
@@ -414,10 +417,18 @@ mod tests {
             meter.sample(800, tick * second / 2);
         }
         assert_eq!(meter.rate(12 * second), 0.0);
+        assert!(!meter.is_moving());
+        // A burst right after a frame: it has its rate at the next, which must come.
+        meter.sample(1_600, 12 * second + second / 10);
+        assert!(meter.rate(12 * second + second / 10) == 0.0 && meter.is_moving());
+        meter.sample(1_600, 13 * second);
+        assert!(meter.rate(13 * second) > 0.0 && meter.is_moving());
+        (14..=20).for_each(|at| meter.sample(1_600, at * second));
+        assert!(!meter.is_moving());
         assert_eq!(meter.bars().count(), BARS);
         // The clock goes back an hour: what comes from then on has its rate at once.
         for tick in 0..=4u64 {
-            meter.sample(800 + tick * 100, second + tick * second / 2);
+            meter.sample(1_600 + tick * 100, second + tick * second / 2);
         }
         assert!((meter.rate(3 * second) - 200.0).abs() < 1.0);
         assert_eq!(sparkline([0, 1, 50, 100].into_iter()), "▁▂▅█");

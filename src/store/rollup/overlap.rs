@@ -12,7 +12,7 @@ use crate::lifecycle::facts::Queue;
 use crate::lifecycle::stage::Phase;
 
 /// Moments are told apart by as much, nanoseconds: who waited for less may not be counted.
-const GRAIN_NS: u64 = 100_000;
+const GRAIN_NS: u64 = 10_000;
 
 /// Moments of the shortest tick.
 const GRAINS: u64 = TICK_NS / GRAIN_NS;

@@ -319,6 +319,13 @@ fn who_refused_a_leg_answered_nothing() {
     let mut rollup = Rollup::default();
     rollup.add(&ttft(answered(900, legs)));
     rollup.add(&ttft(refused));
+    for (id, outcome) in [(11, "timeout"), (12, "error"), (13, "something new")] {
+        let leg = handed(0, worker(id), 20, "", outcome);
+        rollup.add(&ttft(Facts { outcome: Some(Outcome::Failed), ..answered(900, vec![leg]) }));
+        let life = rollup.workers.get(worker(id)).unwrap();
+        // It began the answer, however it ended.
+        assert_eq!((life.ttft.count(), life.last_seen_ns()), (1, Some(START + 100 * MS)), "{outcome}");
+    }
     let counted = [7, 8, 9, 10].map(|id| rollup.workers.get(worker(id)).unwrap().ttft.count());
     // Of a later leg of the same request, one that it took.
     assert_eq!(counted, [1, 0, 1, 1]);

@@ -106,7 +106,7 @@ impl Workers {
     }
 }
 
-/// When a leg last showed that its worker was there: it finished the answer, else it took the leg.
+/// When a leg last showed that its worker was there: it finished the answer, else it began it or took the leg.
 fn heard_ns(facts: &Facts, leg: &Leg) -> Option<u64> {
     let dispatch = leg.dispatch.as_ref()?;
     // Of several legs of one attempt, one that is not known may well have been the prefill.
@@ -123,7 +123,12 @@ fn heard_ns(facts: &Facts, leg: &Leg) -> Option<u64> {
     }
     // A route span alone ends with the attempt: when it ended badly, only its beginning is a sign of life.
     let hand_over_ns = if dispatch.result.is_empty() && dispatch.lost_worker() { 0 } else { dispatch.duration_ns };
-    dispatch.taken().then(|| dispatch.start_ns.saturating_add(hand_over_ns))
+    let taken_ns = dispatch.taken().then(|| dispatch.start_ns.saturating_add(hand_over_ns));
+    // However badly it ended: nobody else can have begun the answer.
+    let alone =
+        answers && !dispatch.refused() && facts.legs.iter().filter(|other| other.phase == leg.phase).count() == 1;
+    let first_token_ns = facts.ttft_ns.filter(|_| alone).map(|(ttft, _)| facts.start_ns.saturating_add(ttft));
+    taken_ns.max(first_token_ns)
 }
 
 /// When the worker of a leg was found lost: the next attempt began, or the request ended.

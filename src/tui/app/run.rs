@@ -51,9 +51,8 @@ impl App<'_> {
 
     /// How long this frame stays right although nothing comes.
     fn stays_right(&self) -> Option<Duration> {
-        let now_ns = (self.clock)();
         let message = self.message.stays().map(|left| left + Duration::from_millis(1));
-        let meter = self.meter.is_moving(now_ns).then_some(Duration::from_secs(1));
+        let meter = self.meter.is_moving().then_some(Duration::from_secs(1));
         let layers = self.layers.iter().filter_map(|layer| layer.stays_right());
         layers.chain(message).chain(meter).min()
     }
