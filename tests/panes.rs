@@ -182,7 +182,7 @@ fn same_as_report(store: &Store, filter: &str, window_ns: Option<u64>) {
         check(&name, count(&workers, &format!("at:{name}")), rank.in_flight);
         check(&name, count(&workers, &format!("leg(worker:{name} dispatch.time:*)")), rank.attempts);
         check(&name, count(&workers, &format!("leg(worker:{name} dispatch.lost:true)")), rank.lost);
-        check(&name, count(&workers, &format!("leg(worker:{name} dispatch.result:failed)")), rank.failed);
+        check(&name, count(&workers, &format!("leg(worker:{name} dispatch.failed:true)")), rank.failed);
     }
     let vanished = report.ranks.iter().filter(|rank| rank.vanished).count();
     assert_eq!(cells(&workers).filter(|cell| cell.text.text == "vanished").count(), vanished);

@@ -247,21 +247,35 @@ impl Dispatch {
         if self.result.is_empty() && self.origin == Origin::Inferred { &self.attempt_outcome } else { &self.result }
     }
 
-    /// Whether the worker is known to have taken it.
+    /// Whether the worker is known to have taken it: the dispatch says so, or without one the attempt (spec lifecycle-spans
+    /// §3). `response_timeout`: it was connected and then silent (seen with a stopped worker).
     pub fn taken(&self) -> bool {
-        match self.result.as_str() {
-            "accepted" => true,
-            "" => matches!(self.attempt_outcome.as_str(), "success" | "cancelled" | "worker_disconnected"),
-            _ => false,
+        match (self.result.as_str(), self.attempt_outcome.as_str()) {
+            ("", "timeout") => self.error == "response_timeout",
+            ("", outcome) => matches!(outcome, "success" | "cancelled" | "worker_disconnected"),
+            (result, _) => result == "accepted",
         }
     }
 
-    /// Whether the worker is known not to have taken it: the dispatch says so, or without one the attempt (spec
-    /// lifecycle-spans §3). An attempt that timed out, ended in an error or in a word nobody knows may have been served.
+    /// Whether the worker is known not to have taken it. An attempt that ended in an error or in a word nobody knows may have
+    /// been served.
     pub fn refused(&self) -> bool {
+        match (self.result.as_str(), self.attempt_outcome.as_str()) {
+            ("", "timeout") => self.error == "connection_timeout",
+            ("", outcome) => matches!(outcome, "connection_failed" | "rejected" | "unavailable"),
+            (result, _) => matches!(result, "cancelled" | "failed"),
+        }
+    }
+
+    /// Whether the hand-over failed, or without a result of its own the attempt; not when the worker was lost after it had
+    /// taken it ([`Self::lost_worker`]).
+    pub fn failed(&self) -> bool {
         match self.result.as_str() {
-            "" => matches!(self.attempt_outcome.as_str(), "connection_failed" | "rejected" | "unavailable"),
-            result => matches!(result, "cancelled" | "failed"),
+            "" => matches!(
+                self.attempt_outcome.as_str(),
+                "connection_failed" | "timeout" | "rejected" | "unavailable" | "error"
+            ),
+            result => result == "failed",
         }
     }
 

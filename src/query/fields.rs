@@ -438,6 +438,8 @@ pub static ROWS: &[Row] = rows! {
     "dispatch.result" ["result"] "how the hand-over to the worker ended; where no layout says, the attempt's outcome"
         &["accepted", "cancelled", "failed"],
         Get::LegText(|leg| leg.dispatch.as_ref().map_or("", |dispatch| dispatch.result_word()));
+    "dispatch.failed" [] "the hand-over to the worker failed; where no layout says, the attempt, other than by losing the worker",
+        Get::LegFlag(|leg| dispatch(leg, |dispatch| Some(dispatch.failed())));
     "dispatch.lost" ["lost"] "the worker was lost or could not be reached",
         Get::LegFlag(|leg| dispatch(leg, |dispatch| Some(dispatch.lost_worker())));
     "dispatch.time" [] "how long the dispatch took",

@@ -38,7 +38,7 @@ pub struct RankRow {
     pub regret_paid_mean: Option<f64>,
     /// Attempts that went to it.
     pub attempts: u64,
-    /// Attempts that failed.
+    /// Attempts that failed: the hand-over, or where no layout tells of that the attempt.
     pub failed: u64,
     /// Attempts in which it was lost.
     pub lost: u64,
@@ -46,7 +46,7 @@ pub struct RankRow {
     pub admissions: BTreeMap<String, u64>,
     /// Payloads it admitted or refused.
     pub payload_bytes: Quantiles<u64>,
-    /// Times to first token of requests that it served a leg of.
+    /// Times to first token of requests that it took a leg of.
     pub ttft_ns: Quantiles<u64>,
     /// When it was last heard of, since the epoch, to a tenth of a second.
     pub last_seen_ns: Option<u64>,

@@ -46,6 +46,8 @@ pub struct WorkerDispatches {
     pub count: u64,
     /// By result as written.
     pub results: Tally<CompactString>,
+    /// Attempts that failed ([`Dispatch::failed`]).
+    pub failed: u64,
     /// Attempts whose number is above 0.
     pub retries: u64,
     /// Attempts whose route span says the worker was lost or could not be reached.
@@ -91,6 +93,9 @@ impl Dispatches {
         of_worker.results.step(result, sign);
         if leg.attempt > 0 {
             sign.step(&mut of_worker.retries);
+        }
+        if dispatch.failed() {
+            sign.step(&mut of_worker.failed);
         }
         if dispatch.lost_worker() {
             sign.step(&mut of_worker.lost);

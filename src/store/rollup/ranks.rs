@@ -37,7 +37,7 @@ pub struct Rank<'a> {
     pub paid: Option<f64>,
     /// Attempts that went to it.
     pub attempts: u64,
-    /// Attempts that failed.
+    /// Attempts that failed: the hand-over, or where no layout tells of that the attempt.
     pub failed: u64,
     /// Attempts in which it was lost or could not be reached.
     pub lost: u64,
@@ -45,7 +45,7 @@ pub struct Rank<'a> {
     pub admissions: Tally<CompactString>,
     /// Payloads, bytes.
     pub payloads: Together<'a>,
-    /// Times to first token of requests that it served a leg of, nanoseconds.
+    /// Times to first token of requests that it took a leg of, nanoseconds.
     pub ttft: Together<'a>,
     /// When it was last heard of, nanoseconds since the epoch, to a tenth of a second.
     pub last_seen_ns: Option<u64>,
@@ -105,7 +105,7 @@ impl Rollup {
                     rank.phases.push(phase);
                 }
                 rank.attempts += of.count;
-                rank.failed += of.results.get("failed");
+                rank.failed += of.failed;
                 rank.lost += of.lost;
                 rank.admissions.merge(&of.admissions);
                 rank.payloads.join(&of.payloads);

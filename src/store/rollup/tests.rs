@@ -319,6 +319,10 @@ fn who_refused_a_leg_answered_nothing() {
     let mut rollup = Rollup::default();
     rollup.add(&ttft(answered(900, legs)));
     rollup.add(&ttft(refused));
+    let never = handed(0, worker(14), 20, "", "timeout");
+    let dispatch = never.dispatch.clone().map(|dispatch| Dispatch { error: "connection_timeout".into(), ..dispatch });
+    rollup.add(&ttft(answered(900, vec![Leg { dispatch, ..never }])));
+    assert_eq!(rollup.workers.get(worker(14)).unwrap().ttft.count(), 0);
     for (id, outcome) in [(11, "timeout"), (12, "error"), (13, "something new")] {
         let leg = handed(0, worker(id), 20, "", outcome);
         rollup.add(&ttft(Facts { outcome: Some(Outcome::Failed), ..answered(900, vec![leg]) }));
@@ -329,6 +333,9 @@ fn who_refused_a_leg_answered_nothing() {
     let counted = [7, 8, 9, 10].map(|id| rollup.workers.get(worker(id)).unwrap().ttft.count());
     // Of a later leg of the same request, one that it took.
     assert_eq!(counted, [1, 0, 1, 1]);
+    let ranks = rollup.ranks();
+    let failed = |id| ranks.iter().find(|rank| rank.worker == worker(id)).unwrap().failed;
+    assert_eq!([7, 8, 9, 10, 11, 12, 13].map(failed), [2, 2, 0, 0, 1, 1, 0]);
 }
 
 #[test]

@@ -122,7 +122,9 @@ fn heard_ns(facts: &Facts, leg: &Leg) -> Option<u64> {
         return Some(end_ns);
     }
     // A route span alone ends with the attempt: when it ended badly, only its beginning is a sign of life.
-    let hand_over_ns = if dispatch.result.is_empty() && dispatch.lost_worker() { 0 } else { dispatch.duration_ns };
+    let ended_badly =
+        dispatch.result.is_empty() && !matches!(dispatch.attempt_outcome.as_str(), "success" | "cancelled");
+    let hand_over_ns = if ended_badly { 0 } else { dispatch.duration_ns };
     let taken_ns = dispatch.taken().then(|| dispatch.start_ns.saturating_add(hand_over_ns));
     // However badly it ended: nobody else can have begun the answer.
     let alone =

@@ -126,7 +126,7 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
     let attempts = Cell::count(rank.attempts, Tone::Plain).finding_any(rank.attempts, leg("dispatch.time:*"));
     let admissions =
         Cell::count(admitted, Tone::Plain).finding_any(admitted, leg("dispatch.time:* admission.result:accepted"));
-    let failed = Cell::count(rank.failed, Tone::Bad).finding_any(rank.failed, leg("dispatch.result:failed"));
+    let failed = Cell::count(rank.failed, Tone::Bad).finding_any(rank.failed, leg("dispatch.failed:true"));
     let lost = Cell::count(rank.lost, Tone::Bad).finding_any(rank.lost, leg("dispatch.lost:true"));
     let passed = terms::leg(&[&terms::worker("best.worker", rank.worker), "selection.best:false"]);
     vec![
