@@ -4,7 +4,7 @@ use super::{Block, Cell, Dot, DotKind, Mark, terms};
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::{Leg, Selection, State};
 use crate::lifecycle::ids::Worker;
-use crate::lifecycle::record::RecordBody;
+use crate::lifecycle::record::{RecordBody, SelectionRecord};
 use crate::lifecycle::request::RequestView;
 use crate::lifecycle::stage::{Origin, Phase};
 use crate::view::data::{Data, Seen};
@@ -92,26 +92,33 @@ pub(super) fn latest(data: &dyn Data, most: usize) -> Vec<Decision> {
     decisions
 }
 
-/// The scored candidates: of the selection span in investigation mode, else of the `router_selection` record that has the
-/// chosen one's cost.
+/// The scored candidates: of the selection span in investigation mode, else of the `router_selection` record that the choice
+/// is known from, or that has the chosen one's cost.
 fn candidates_of(request: &RequestView<'_>, leg: &Leg, selection: &Selection) -> Vec<Candidate> {
     let span = selection.span.and_then(|id| request.spans.iter().find(|span| span.id == id));
     if let Some(text) = span.map(|span| span.text(Field::TopK)).filter(|text| !text.is_empty()) {
         return top_k(text);
     }
-    let of_pool = request.records.iter().filter_map(|record| match &record.body {
-        RecordBody::Selection(record) if leg.phase.fits_pool(record.pool) => Some(record),
+    let mut of_pool = request.records.iter().filter_map(|record| match &record.body {
+        RecordBody::Selection(body) if leg.phase.fits_pool(body.pool) => Some((record.time_ms, body)),
         _ => None,
     });
-    let mut of_pool = of_pool.filter(|record| {
-        let chosen = |(worker, cost): &(Worker, f64)| {
-            selection
-                .selected
-                .is_some_and(|selected| selected.worker == *worker && selected.cost.is_none_or(|c| c == *cost))
-        };
-        record.candidates.iter().any(chosen)
-    });
-    let Some(record) = of_pool.next() else { return Vec::new() };
+    let is_it = |(time_ms, record): &(u64, &SelectionRecord)| match selection.origin {
+        // Which one was chosen may not have come yet.
+        Origin::Record => {
+            let least = record.candidates.first().map(|(_, cost)| *cost);
+            time_ms.saturating_mul(1_000_000) == selection.time_ns
+                && Some(record.candidate_count) == selection.candidates
+                && least == selection.best.and_then(|best| best.cost)
+        }
+        Origin::Span | Origin::Inferred => selection.selected.is_some_and(|selected| {
+            let has = |(worker, cost): &(Worker, f64)| {
+                selected.worker == *worker && selected.cost.is_none_or(|of_selected| of_selected == *cost)
+            };
+            record.candidates.iter().any(has)
+        }),
+    };
+    let Some((_, record)) = of_pool.find(is_it) else { return Vec::new() };
     let candidate = |(worker, cost): &(Worker, f64)| Candidate { worker: *worker, cost: *cost, inputs: Vec::new() };
     record.candidates.iter().map(candidate).collect()
 }
@@ -173,11 +180,12 @@ pub(super) fn table(latest: &[Decision], seen: &Seen<'_>, chosen: Option<&Decisi
                 }
                 None => "–".into(),
             };
-            let regret = selection.regret().filter(|regret| *regret > 0.0);
-            let (text, tone) = match regret {
-                Some(regret) => (format!("{margin}  {:>6}", format::cost(regret)), Tone::Warn),
-                None => (format!("{margin}  {:>6}", "0"), Tone::Plain),
+            let (regret, tone) = match selection.regret() {
+                Some(regret) if regret > 0.0 => (format::cost(regret), Tone::Warn),
+                Some(_) => ("0".into(), Tone::Plain),
+                None => ("–".into(), Tone::Plain),
             };
+            let text = format!("{margin}  {regret:>6}");
             let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, decision));
             vec![
                 Cell::new(if is_chosen { "▸" } else { " " }, Tone::Accent),

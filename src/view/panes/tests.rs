@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Body, PaneId, PlotKind, Room, pane};
+use super::{Body, Mark, PaneId, PlotKind, Room, Table, pane};
 use crate::lifecycle::facts::{Choice, Dispatch, Facts, Leg, Selection, State};
 use crate::lifecycle::ids::{SpanId, Worker};
 use crate::lifecycle::stage::{Origin, Phase};
@@ -191,6 +191,53 @@ fn panes_without_anything_say_why() {
     assert!(workers.contains("1 in flight at none yet known") && !workers.contains("never"), "{workers}");
     let untold = words(&[recorded], PaneId::Workers);
     assert!(untold.contains("\"?\"") && !untold.contains("never"), "{untold}");
+}
+
+/// What a record tells is shown whole before anybody says who was chosen (in the base layout the route span does, at its end).
+#[test]
+fn a_choice_known_by_its_record_shows_all_candidates() {
+    let worker = |id| Worker { id, rank: Some(0) };
+    let at = |ms: u64| NOW / 1_000_000 * 1_000_000 + ms * 1_000_000;
+    let leg = |ms, candidates, selected: Option<u64>| Leg {
+        phase: Phase::Decode,
+        selection: Some(Box::new(Selection {
+            time_ns: at(ms),
+            candidates: Some(candidates),
+            selected: selected.map(|id| Choice { worker: worker(id), cost: None }),
+            best: Some(Choice { worker: worker(7), cost: Some(65.0) }),
+            margin: Some(24.0),
+            ..selection()
+        })),
+        ..Leg::default()
+    };
+    let mut data = Fixture::default();
+    // Moved once: two records of one pool. Of the second, the one that was chosen is not among the rows that were written.
+    let legs = vec![leg(0, 2, None), leg(5, 3, Some(99))];
+    let key = data.add(Facts { legs, state: State::InFlight, request_id: "moved".into(), ..Facts::default() });
+    for (ms, count, rows) in [(5, 3, "[[7,0,65.0],[8,0,66.0]]"), (0, 2, "[[7,0,65.0],[9,0,89.0]]")] {
+        let time_ms = at(ms) / 1_000_000;
+        data.record(
+            key,
+            &format!(
+                r#"{{"event_type":"router_selection","event_time_unix_ms":{time_ms},"selection":{{"request_id":"moved","worker_type":"decode","candidate_count":{count},"candidates":{rows}}}}}"#
+            ),
+        );
+    }
+    let shown = pane(PaneId::Selection, &data, ROOMS[4], None);
+    let bodies = shown.columns.iter().flatten().map(|block| &block.body);
+    let tables: Vec<&Table> =
+        bodies.filter_map(|body| if let Body::Table(it) = body { Some(it) } else { None }).collect();
+    let dots = |table: &Table, row: usize| match &table.rows[row][4].mark {
+        Mark::Dots(dots) => dots.len(),
+        mark => panic!("{mark:?}"),
+    };
+    let latest = tables.iter().find(|table| table.titles.contains(&"cost from 0")).unwrap();
+    assert_eq!((dots(latest, 0), dots(latest, 1)), (2, 2));
+    let text = |row: usize, cell: usize| latest.rows[row][cell].text.text.clone();
+    // Nobody knows what was paid before it is known who was chosen.
+    assert!(text(1, 5) == "…" && text(1, 6).ends_with('–'), "{latest:?}");
+    let candidates = tables.iter().find(|table| table.titles.contains(&"candidate")).unwrap();
+    assert_eq!(candidates.rows.len(), 2);
 }
 
 fn selection() -> Selection {
