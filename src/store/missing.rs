@@ -73,16 +73,25 @@ impl Checked {
     }
 }
 
+/// How many requests somebody saw of which there is no root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unseen {
+    /// All.
+    pub requests: u64,
+    /// Those that ended well, each of which leaves a record.
+    pub successes: u64,
+}
+
 impl Store {
-    /// Whether so many requests that a load generator saw may be missing because they were let go for room, what came of them
-    /// was lost, or had not come yet; or because their spans were sampled out, and as many are known from records alone,
-    /// which do not have the client's id (spec lifecycle-spans §6).
-    pub fn may_lack(&self, requests: u64) -> bool {
+    /// Whether what a load generator saw may be missing because it was let go for room, what came of it was lost, or had not
+    /// come yet; or because its spans were sampled out. Then records stand alone, as many as successes are missing; they do
+    /// not have the client's id, and what failed before its stream leaves none (spec lifecycle-spans §6, request-trace §2).
+    pub fn may_lack(&self, unseen: Unseen) -> bool {
         let recorded = || self.requests.values().filter(|request| request.facts.has_record && request.facts.spans == 0);
-        requests > 0
+        unseen.requests > 0
             && (self.counts.requests_evicted > 0
-                || self.checked.may_lack(requests)
-                || recorded().count() as u64 >= requests)
+                || self.checked.may_lack(unseen.requests)
+                || recorded().count() as u64 >= unseen.successes.max(1))
     }
 
     /// Notes what a delivery brought and what is not kept of it: what is missing of these traces, and which records, is

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use compact_str::CompactString;
 
-use super::{Class, LoadList, LoadRecord, Verdict, counted_tokens, judge, unequal_tokens};
+use super::{Class, LoadList, LoadRecord, Seen, Verdict, counted_tokens, judge, unequal_tokens};
 use crate::lifecycle::facts::Facts;
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::Outcome;
@@ -36,8 +36,8 @@ pub struct Disagreement {
     pub check: &'static str,
     /// Both sides in one sentence.
     pub message: String,
-    /// Whether the cluster's side has no root.
-    pub is_missing: bool,
+    /// What the client saw of a request of which the cluster's side has no root.
+    pub missing: Option<Seen>,
 }
 
 /// A whole run compared.
@@ -143,8 +143,7 @@ fn disagreement(
     message: String,
 ) -> Disagreement {
     let LoadRecord { x_request_id, phase, .. } = record;
-    let is_missing = false;
-    Disagreement { x_request_id: x_request_id.clone(), phase: phase.clone(), request, check, message, is_missing }
+    Disagreement { x_request_id: x_request_id.clone(), phase: phase.clone(), request, check, message, missing: None }
 }
 
 impl Comparison {
@@ -190,13 +189,13 @@ impl Comparison {
                     "{name}: the load generator saw {}, the cluster {root}: expected one outcome",
                     record.seen.word()
                 );
-                let is_missing = side.is_none_or(|(_, facts)| !facts.has_root);
+                let missing = side.is_none_or(|(_, facts)| !facts.has_root).then(|| record.seen.clone());
                 let found = disagree("load.request", side.map(|(key, _)| *key), message);
-                self.disagreements.push(Disagreement { is_missing, ..found });
+                self.disagreements.push(Disagreement { missing, ..found });
             }
             Verdict::Agree | Verdict::Nothing => {}
         }
-        if let (Some((key, facts)), super::Seen::Success) = (side, &record.seen)
+        if let (Some((key, facts)), Seen::Success) = (side, &record.seen)
             && facts.outcome == Some(Outcome::Success)
         {
             self.tokens_compared += u64::from(counted_tokens(record, facts).next().is_some());

@@ -10,7 +10,7 @@ use crate::checks::load::ledger::Ledger;
 use crate::checks::load::{Class, Comparison, Disagreement};
 use crate::checks::{Answer, CheckId, Level};
 use crate::lifecycle::stage::Outcome;
-use crate::store::Store;
+use crate::store::{Store, Unseen};
 use crate::view::format;
 
 /// The comparison with a load generator's list.
@@ -75,9 +75,13 @@ impl LedgerRows {
     }
 
     /// How many roots are missing, at most, that are asked for.
-    pub(super) fn missing(&self, rules: &Rules) -> u64 {
+    pub(super) fn missing(&self, rules: &Rules) -> Unseen {
         let asked = self.unequal.iter().filter(|one| !is_accepted(one, rules));
-        asked.map(|(_, client, root)| client.saturating_sub(*root)).sum()
+        asked.fold(Unseen::default(), |sum, (outcome, client, root)| {
+            let requests = client.saturating_sub(*root);
+            let successes = if *outcome == Outcome::Success.word() { requests } else { 0 };
+            Unseen { requests: sum.requests + requests, successes: sum.successes + successes }
+        })
     }
 
     /// Every difference in one sentence.
@@ -110,7 +114,8 @@ impl CheckRow {
 }
 
 /// That so many requests are missing and may not be.
-pub(super) fn unseen(requests: u64) -> String {
+pub(super) fn told(unseen: Unseen) -> String {
+    let requests = unseen.requests;
     let noun = format::noun(requests, "request", "requests");
     format!(
         "{requests} {noun} that the load generator saw without a root here, which may have been lost, let go, sampled out \

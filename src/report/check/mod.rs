@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::checks::load::ledger::Ledger;
-use crate::checks::load::{Disagreement, LoadList, compare};
+use crate::checks::load::{Disagreement, LoadList, Seen, compare};
 use crate::checks::{ALL, Answer, Answers, CheckId, Level, Why};
 use crate::lifecycle::request::RequestKey;
 use crate::report::InputSection;
-use crate::store::{CheckCounts, GRACE_NS, Store, Violation};
+use crate::store::{CheckCounts, GRACE_NS, Store, Unseen, Violation};
 use crate::view::format;
 pub use load::{LedgerRows, LoadRows, PhaseRow};
 pub use rules::{Accepted, Expectation, Rules};
@@ -164,11 +164,15 @@ impl CheckReport {
         let mut checks = check_rows(store, scope.as_ref(), rules);
         if let Some(list) = &rules.load {
             let mut comparison = compare(list, store.requests(), status);
-            let missing = comparison.disagreements.iter().filter(|one| one.is_missing).count() as u64;
+            let missing = comparison.disagreements.iter().filter_map(|one| one.missing.as_ref());
+            let missing = missing.fold(Unseen::default(), |sum, seen| Unseen {
+                requests: sum.requests + 1,
+                successes: sum.successes + u64::from(*seen == Seen::Success),
+            });
             let may_lack = store.may_lack(missing);
             if may_lack {
-                comparison.disagreements.retain(|one| !one.is_missing);
-                unseen = Some(load::unseen(missing));
+                comparison.disagreements.retain(|one| one.missing.is_none());
+                unseen = Some(load::told(missing));
             }
             load::disagree(&mut checks, &comparison.disagreements, store, rules);
             comparison.disagreements.retain(|one| rules.asks(one.check) && !is_accepted(store, rules, one));
@@ -185,7 +189,7 @@ impl CheckReport {
             let may_lack = store.may_lack(missing);
             if may_lack {
                 rows.unequal.retain(|(_, client, root)| root >= client);
-                unseen = Some(load::unseen(missing));
+                unseen = Some(load::told(missing));
             }
             if rules.ledger.as_ref().is_some_and(Ledger::has_counts) {
                 // The roots that were let go are among no counts, also where these are equal.

@@ -140,7 +140,8 @@ fn a_request_that_was_sampled_out_is_not_missed() {
     let record = |id: &str| LoadRecord {
         x_request_id: id.into(),
         phase: "p".into(),
-        seen: Seen::Success,
+        // What was refused leaves no record.
+        seen: if id.starts_with("refused") { Seen::Code(529) } else { Seen::Success },
         usage: Usage::default(),
         end_ns: None,
     };
@@ -157,4 +158,18 @@ fn a_request_that_was_sampled_out_is_not_missed() {
     let one = report(&["x"]);
     assert!(one.passed && one.incomplete.iter().any(|told| told.contains("sampled out")), "{one}");
     assert!(!report(&["x", "y"]).passed, "more than are known from records");
+    assert!(report(&["x", "refused", "refused too"]).passed && report(&["refused"]).passed);
+    let ledger = |success, rejected| {
+        let mut ledger = Ledger::default();
+        ledger.counts.extend([("success", success), ("rejected", rejected)]);
+        let rules = Rules { ledger: Some(ledger), ..Rules::default() };
+        CheckReport::of(&store, &InputSection::default(), &rules).passed
+    };
+    assert!(ledger(1, 5) && !ledger(2, 5));
+    let nothing = Store::new(crate::store::Limits::default());
+    let load = Some(LoadList { records: vec![record("refused")], ..LoadList::default() });
+    assert!(
+        !CheckReport::of(&nothing, &InputSection::default(), &Rules { load, ..Rules::default() }).passed,
+        "no record stands alone: nothing says that spans were sampled out"
+    );
 }

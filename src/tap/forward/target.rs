@@ -70,11 +70,14 @@ impl Target {
         let uri: Uri = format!("http://{rest}").parse().map_err(|error| format!("{EXPECTED}: {error}"))?;
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let (host, port) = host_and_port(authority).map_err(|odd| format!("{EXPECTED}: {odd}"))?;
-        let path = uri.path().trim_end_matches('/');
+        let mut path = uri.path().trim_end_matches('/');
         if uri.query().is_some() || (protocol == Protocol::Grpc && !path.is_empty()) {
             return Err(format!("{EXPECTED}, found more behind the port"));
         }
-        let path = path.strip_suffix("/v1/traces").unwrap_or(path).trim_end_matches('/');
+        // Whoever writes it twice means it once; what is shown is read as it is.
+        while let Some(rest) = path.strip_suffix("/v1/traces") {
+            path = rest.trim_end_matches('/');
+        }
         Ok(Self { protocol, is_tls, host: host.to_owned(), port: port.unwrap_or(usual), path: path.to_owned() })
     }
 
@@ -131,6 +134,7 @@ mod tests {
         assert_eq!(read("grpc://collector").as_deref(), Ok("grpc://collector:4317 http://collector:4317"));
         assert_eq!(read("HTTP://10.0.0.1:9/otlp/").as_deref(), Ok("http://10.0.0.1:9/otlp http://10.0.0.1:9/otlp"));
         assert_eq!(read("http://x/v1/traces").as_deref(), Ok("http://x:4318 http://x:4318"));
+        assert_eq!(read("http://x/a/v1/traces//v1/traces").as_deref(), Ok("http://x:4318/a http://x:4318/a"));
         assert_eq!(read("http://x/a//v1/traces").as_deref(), Ok("http://x:4318/a http://x:4318/a"));
         assert_eq!(read("grpc://[::1]:1").as_deref(), Ok("grpc://[::1]:1 http://[::1]:1"));
         assert_eq!(read("grpcs://x").as_deref(), Ok("grpcs://x:4317 https://x:4317"));
