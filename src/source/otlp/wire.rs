@@ -15,6 +15,7 @@ use crate::lifecycle::text;
 use crate::source::intake::Signal;
 
 use super::walk::*;
+pub(super) use records::is_foreign;
 pub use telling::signal_of;
 
 /// Bytes a real span takes on the wire at least (spec lifecycle-spans: 0.7–1 kB): how much room a batch starts with.

@@ -2,7 +2,7 @@
 //!
 //! What was decoded once prints to one line that OTLP's readers take (ids in hex, 64-bit numbers as texts, enums as numbers,
 //! bytes in base64), and reads back as the same request. Not there any more: fields this version does not know, and where a
-//! sender repeated a single field, all but its last. Owns: that form. Keeps out: files and their lines (`tap::record`).
+//! sender repeated a single field, all but its last; and what came as a log record and is none. Owns: that form. Keeps out: files and their lines (`tap::record`).
 
 use std::io::Write as _;
 
@@ -14,6 +14,7 @@ use super::{DEEPEST, Shape};
 use crate::lifecycle::packed::TOO_DEEP;
 use crate::source::intake::Signal;
 use crate::source::otlp::walk::Walk;
+use crate::source::otlp::wire;
 
 /// A field as it stands on the wire.
 #[derive(Clone, Copy)]
@@ -129,13 +130,15 @@ impl<'a> Printer<'a, '_> {
     fn field(&mut self, field: &'static Field, at: std::ops::Range<usize>, depth: usize) -> Result<bool, String> {
         if let Kind::Many(message) = field.kind {
             self.out.push(b'[');
-            for place in at.clone() {
-                if place > at.start {
-                    self.out.push(b',');
+            let start = self.out.len();
+            for place in at {
+                let (_, Raw::Bytes(bytes)) = self.found[place] else { continue };
+                // What was refused because it is none must not read back as one.
+                if message.form == Form::Log && wire::is_foreign(bytes) {
+                    continue;
                 }
-                if let (_, Raw::Bytes(bytes)) = self.found[place] {
-                    self.nested(message, bytes, depth + 2)?;
-                }
+                self.comma(start);
+                self.nested(message, bytes, depth + 2)?;
             }
             self.out.push(b']');
             return Ok(true);
@@ -346,6 +349,24 @@ mod tests {
         let mut out = b"before".to_vec();
         assert!(print(Signal::Traces, &[0xff], &mut out).is_err());
         assert_eq!(out, b"before");
+    }
+
+    #[test]
+    fn what_is_no_log_record_does_not_become_one() {
+        let mut foreign = Vec::new();
+        put_fixed64(&mut foreign, 1, 7);
+        let mut good = foreign.clone();
+        put_bytes(&mut foreign, 1, &[1; 16]);
+        let mut request = Vec::new();
+        put_bytes(&mut good, 3, b"INFO");
+        let mut scope = Vec::new();
+        [&foreign, &good, &foreign].into_iter().for_each(|record| put_bytes(&mut scope, 2, record));
+        let mut resource = Vec::new();
+        put_bytes(&mut resource, 2, &scope);
+        put_bytes(&mut request, 1, &resource);
+        let record = r#"{"timeUnixNano":"7","severityText":"INFO"}"#;
+        let line = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{record}]}}]}}]}}"#);
+        assert_eq!(printed(Signal::Logs, &request).0, line);
     }
 
     #[test]

@@ -76,6 +76,11 @@ fn log_record<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>) -> Result<Option<l
     Ok((!is_foreign).then_some(record))
 }
 
+/// Whether what came as a log record is none: see [`log_record`].
+pub(in super::super) fn is_foreign(record: &[u8]) -> bool {
+    super::telling::fields("LogRecord", record, LEN_1).next().is_some()
+}
+
 /// Counts what came as a log record and is none.
 #[cold]
 fn refuse_foreign(tally: &mut Tally) {

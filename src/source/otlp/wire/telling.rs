@@ -55,7 +55,7 @@ fn guess(item: &[u8]) -> Signal {
 }
 
 /// The values of a field of a message, as far as that can be read.
-fn fields<'a>(message: &'static str, bytes: &'a [u8], wanted: u32) -> impl Iterator<Item = &'a [u8]> {
+pub(super) fn fields<'a>(message: &'static str, bytes: &'a [u8], wanted: u32) -> impl Iterator<Item = &'a [u8]> {
     let mut walk = Walk::over(message, bytes);
     std::iter::from_fn(move || {
         while let Ok(Some(tag)) = walk.tag() {
