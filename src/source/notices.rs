@@ -93,9 +93,10 @@ impl Notice {
         }
     }
 
-    /// Whether an export was there that its sender will not send again, so that what it held is lost.
+    /// Whether an export was there whose sender will not send it again, or may not, so that what it held may be lost: one that
+    /// was cut off may come from a sender that is gone, and 408 is no answer that OTLP/HTTP sends again after.
     pub fn loses(self) -> bool {
-        matches!(self, Self::UnknownType | Self::TooLarge | Self::Malformed)
+        matches!(self, Self::UnknownType | Self::TooLarge | Self::Malformed | Self::CutOff | Self::TooSlow)
     }
 
     /// A short label.
@@ -174,7 +175,8 @@ impl Notices {
         }
     }
 
-    /// Counts an export of spans or logs that came from a sender who may send, to where it belongs, and could not be read.
+    /// Counts an export of spans or logs that came from a sender who may send, to where it belongs, and could not be read
+    /// or did not come whole.
     pub fn lose(&self) {
         self.0.lost.fetch_add(1, Ordering::Relaxed);
     }

@@ -247,7 +247,9 @@ pub fn truncated(form: Form) -> String {
     }
     assert_eq!(house.spans(), 0);
     house.wait_deserted();
-    assert!(house.notices.count(Notice::Malformed) > 0);
+    let (malformed, cut_off) = (house.notices.count(Notice::Malformed), house.notices.count(Notice::CutOff));
+    assert!(malformed > 0 && cut_off > 0);
+    assert_eq!(house.notices.lost(), malformed + cut_off, "what was cut off may be missed");
     house.serves();
     format!("{cuts} cuts: nothing taken, every connection let go")
 }

@@ -71,7 +71,9 @@ pub fn slow_writers(form: Form) -> String {
         // Others are served meanwhile.
         house.serves();
     });
-    assert!(house.notices.count(Notice::TooSlow) >= u64::from(2 * form.pick(4u32, 64)));
+    let exports = u64::from(2 * form.pick(4u32, 64));
+    assert!(house.notices.count(Notice::TooSlow) >= exports);
+    assert!(house.notices.lost() >= exports, "what did not come in time may be missed");
     house.wait_deserted();
     assert_eq!(house.spans(), 1);
     house.serves();

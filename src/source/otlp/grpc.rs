@@ -40,11 +40,8 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
         let allow = (status == StatusCode::METHOD_NOT_ALLOWED).then_some([(header::ALLOW, "POST")]);
         return (status, allow.unwrap_or([(header::ACCEPT, PLAIN)]), format!("{words}\n")).into_response();
     }
-    let limit = shared.times.body;
     let exported = match admit(&shared, request.headers()) {
-        Ok(()) => tokio::time::timeout(limit, export(&shared, request))
-            .await
-            .unwrap_or_else(|_| Err(Status::deadline_exceeded(answer::late(limit)))),
+        Ok(()) => export(&shared, request).await,
         Err(status) => Err(status),
     };
     exported.unwrap_or_else(|status| {
@@ -64,7 +61,9 @@ async fn export(shared: &Shared, request: Request) -> Result<Response, Status> {
         let there_are = Signal::ALL.map(path).join(", ");
         return Err(Status::unimplemented(format!("{asked}: no such method here; there are {there_are}")));
     };
-    let taken = take(shared, signal, request).await;
+    let limit = shared.times.body;
+    let taken = tokio::time::timeout(limit, take(shared, signal, request)).await;
+    let taken = taken.unwrap_or_else(|_| Err(Status::deadline_exceeded(answer::late(limit))));
     taken.inspect_err(|status| {
         if signal != Signal::Metrics && notice_of(status).is_some_and(Notice::loses) {
             shared.notices.lose();
