@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write};
 
 use super::Report;
+use super::people::told;
 use super::sections::{AttemptsSection, ChoicesSection, Quantiles, WaitsSection};
 
 /// Sessions listed.
@@ -225,8 +226,8 @@ impl Report {
         let streaming = &self.streaming;
         page.heading("Streaming");
         page.line(format_args!(
-            "{} streams, {} abandoned, {} open; {} events.",
-            streaming.spans, streaming.abandoned, streaming.open, streaming.events_total
+            "{} streams, {} abandoned, {} open ({} not known); {} events.",
+            streaming.spans, streaming.abandoned, streaming.open, streaming.may_be_open, streaming.events_total
         ));
         page.table(&["stream ended", "n"], counts(&streaming.outcomes));
         let roots = streaming.roots_of_abandoned.iter().filter(|(_, count)| **count > 0);
@@ -264,16 +265,16 @@ impl Report {
             let rank = of.rank.map_or_else(String::new, |rank| format!(":{rank}"));
             vec![
                 format!("{}{rank}", of.worker),
-                of.in_flight.to_string(),
+                told(of.in_flight),
                 of.requests.to_string(),
-                (of.selected + of.selected_by_records).to_string(),
-                format!("{:.1} %", of.share * 100.0),
+                told(of.chosen()),
+                of.share.map_or("–".into(), |share| format!("{:.1} %", share * 100.0)),
                 mean(of.margin_won_mean),
                 of.passed_over.to_string(),
                 mean(of.regret_lost_mean),
-                of.attempts.to_string(),
-                of.failed.to_string(),
-                of.lost.to_string(),
+                told(of.attempts),
+                told(of.failed),
+                told(of.lost),
                 of.ttft_ns.p50.map_or("–".into(), millis),
                 if of.vanished { "vanished".into() } else { String::new() },
             ]
@@ -293,8 +294,8 @@ impl Report {
                 of.session.clone(),
                 of.turns.to_string(),
                 outcomes.join(", "),
-                of.input_tokens.to_string(),
-                of.output_tokens.to_string(),
+                told(of.input_tokens),
+                told(of.output_tokens),
                 of.cached_share.map_or("–".into(), |share| format!("{:.0} %", share * 100.0)),
                 of.affinity_kept.to_string(),
                 of.affinity_broken.to_string(),

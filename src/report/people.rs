@@ -11,6 +11,11 @@ use crate::store::rollup::{Rank, Rollup};
 /// Sessions listed by [`SessionsSection`]; all of them are counted.
 const LISTED: usize = 1000;
 
+/// What nothing tells of is a dash.
+pub(super) fn told(number: Option<u64>) -> String {
+    number.map_or("–".into(), |number| number.to_string())
+}
+
 /// One worker's rank.
 #[derive(Clone, Debug, Serialize)]
 pub struct RankRow {
@@ -20,14 +25,14 @@ pub struct RankRow {
     pub rank: Option<u32>,
     /// Requests with a leg to it.
     pub requests: u64,
-    /// Requests in flight whose newest leg went to it.
-    pub in_flight: u64,
-    /// Times chosen, as spans record it.
-    pub selected: u64,
+    /// Requests in flight whose newest leg went to it; none where there are some of which nobody knows yet where they are.
+    pub in_flight: Option<u64>,
+    /// Times chosen, as spans record it; none, as the share, where neither spans nor records tell of choices.
+    pub selected: Option<u64>,
     /// Times chosen, as records tell where no span does.
     pub selected_by_records: u64,
     /// Its share of the choices made in the pools that chose it, from 0 to 1.
-    pub share: f64,
+    pub share: Option<f64>,
     /// Mean margin of the choices it won as the best.
     pub margin_won_mean: Option<f64>,
     /// Times it was the best and another was chosen.
@@ -36,12 +41,12 @@ pub struct RankRow {
     pub regret_lost_mean: Option<f64>,
     /// Mean regret of the choices it was given although another was better.
     pub regret_paid_mean: Option<f64>,
-    /// Attempts that went to it.
-    pub attempts: u64,
+    /// Attempts that went to it; none, as the next two, where records alone tell of requests.
+    pub attempts: Option<u64>,
     /// Attempts that failed: the hand-over, or where no layout tells of that the attempt.
-    pub failed: u64,
+    pub failed: Option<u64>,
     /// Attempts in which it was lost.
-    pub lost: u64,
+    pub lost: Option<u64>,
     /// Admissions by result, of known attempts.
     pub admissions: BTreeMap<String, u64>,
     /// Payloads it admitted or refused.
@@ -57,27 +62,33 @@ pub struct RankRow {
 impl RankRow {
     /// Every worker and rank.
     pub fn all(rollup: &Rollup) -> Vec<Self> {
-        rollup.ranks().into_iter().map(Self::from).collect()
+        rollup.ranks().into_iter().map(|rank| Self::of(rank, rollup)).collect()
     }
-}
 
-impl From<Rank<'_>> for RankRow {
-    fn from(of: Rank<'_>) -> Self {
+    /// Times chosen, whoever tells.
+    pub fn chosen(&self) -> Option<u64> {
+        self.selected.map(|by_spans| by_spans + self.selected_by_records)
+    }
+
+    /// As the workers pane has it: what nothing tells of is no zero.
+    fn of(of: Rank<'_>, rollup: &Rollup) -> Self {
+        let choices = rollup.selection.count + rollup.selection_records.count > 0;
+        let attempts = |count: u64| (count > 0 || rollup.requests.told > 0).then_some(count);
         Self {
             worker: of.worker.id.to_string(),
             rank: of.worker.rank,
             requests: of.requests,
-            in_flight: of.in_flight,
-            selected: of.selected,
+            in_flight: (of.in_flight > 0 || rollup.workers.unplaced() == 0).then_some(of.in_flight),
+            selected: choices.then_some(of.selected),
             selected_by_records: of.selected_by_records,
-            share: of.share,
+            share: choices.then_some(of.share),
             margin_won_mean: of.won_by,
             passed_over: of.passed_over,
             regret_lost_mean: of.lost_by,
             regret_paid_mean: of.paid,
-            attempts: of.attempts,
-            failed: of.failed,
-            lost: of.lost,
+            attempts: attempts(of.attempts),
+            failed: attempts(of.failed),
+            lost: attempts(of.lost),
             admissions: of.admissions.iter().map(|(result, count)| (word(result), count)).collect(),
             payload_bytes: (&of.payloads).into(),
             ttft_ns: (&of.ttft).into(),
@@ -113,12 +124,14 @@ pub struct SessionRow {
     pub in_flight: u64,
     /// By how they ended, or stand without a root.
     pub outcomes: BTreeMap<String, u64>,
-    /// Prompt tokens.
-    pub input_tokens: u64,
-    /// Generated tokens.
-    pub output_tokens: u64,
+    /// Prompt tokens of the turns that tell of them; like the next two none where no turn does.
+    pub input_tokens: Option<u64>,
+    /// Generated tokens of the turns that tell of them.
+    pub output_tokens: Option<u64>,
     /// Prompt tokens found in the cache.
-    pub cached_tokens: u64,
+    pub cached_tokens: Option<u64>,
+    /// Turns that tell of prompt tokens.
+    pub turns_with_tokens: u64,
     /// Their share of the prompts that say so, from 0 to 1.
     pub cached_share: Option<f64>,
     /// Turns that went to the worker and rank of the turn before.
@@ -152,9 +165,10 @@ impl SessionsSection {
                     turns: session.count,
                     in_flight: session.in_flight,
                     outcomes: session.outcomes.iter().map(|(outcome, count)| (outcome.to_string(), count)).collect(),
-                    input_tokens: session.input_tokens,
-                    output_tokens: session.output_tokens,
-                    cached_tokens: session.cached_tokens,
+                    input_tokens: (session.turns_of_input > 0).then_some(session.input_tokens),
+                    output_tokens: (session.turns_of_output > 0).then_some(session.output_tokens),
+                    cached_tokens: (session.input_of_cached > 0).then_some(session.cached_tokens),
+                    turns_with_tokens: session.turns_of_input,
                     cached_share: (session.input_of_cached > 0)
                         .then(|| session.cached_tokens as f64 / session.input_of_cached as f64),
                     affinity_kept: session.affinity.kept,

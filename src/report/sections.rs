@@ -346,6 +346,8 @@ pub struct StreamingSection {
     pub abandoned_without_root: u64,
     /// Of requests in flight whose client streams.
     pub open: u64,
+    /// Requests in flight of which nothing has said yet whether it does.
+    pub may_be_open: u64,
     /// Times to first token of all requests, as `http-request` says.
     pub ttft_ns: Quantiles<u64>,
     /// Times to first token as records tell, where no span does.
@@ -374,6 +376,7 @@ impl StreamingSection {
                 .collect(),
             abandoned_without_root: streams.abandoned_without_root,
             open: streams.open,
+            may_be_open: streams.may_be_open,
             ttft_ns: (&streams.ttft).into(),
             ttft_ns_from_records: (&streams.ttft_records).into(),
             duration_ns: (&streams.durations).into(),

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Write};
 
 use super::Report;
 use super::lines::Lines;
+use super::people::told;
 use super::sections::{AttemptsSection, ChoicesSection, Quantiles, WaitsSection};
 
 /// Sessions listed.
@@ -131,16 +132,16 @@ impl Display for Report {
             let mean = |mean: Option<f64>| mean.map_or_else(|| "–".into(), |mean| format!("{mean:.3}"));
             writeln!(
                 f,
-                "rank         {}{rank}: {} requests, {} in flight, selected {} ({:.1} %), won by {}, passed over {} by {}{}{}",
+                "rank         {}{rank}: {} requests, {} in flight, selected {}{}, won by {}, passed over {} by {}{}{}",
                 row.worker,
                 row.requests,
-                row.in_flight,
-                row.selected + row.selected_by_records,
-                row.share * 100.0,
+                told(row.in_flight),
+                told(row.chosen()),
+                row.share.map_or_else(String::new, |share| format!(" ({:.1} %)", share * 100.0)),
                 mean(row.margin_won_mean),
                 row.passed_over,
                 mean(row.regret_lost_mean),
-                some(", lost ", row.lost),
+                some(", lost ", row.lost.unwrap_or(0)),
                 if row.vanished { ", vanished" } else { "" },
             )?;
         }
@@ -159,9 +160,9 @@ impl Display for Report {
                 row.session,
                 row.turns,
                 list(row.outcomes.iter()),
-                row.input_tokens,
-                row.output_tokens,
-                row.cached_tokens,
+                told(row.input_tokens),
+                told(row.output_tokens),
+                told(row.cached_tokens),
                 row.affinity_kept,
                 row.affinity_broken
             )?;

@@ -231,6 +231,8 @@ pub struct Store {
     standing: Standing,
     version: u64,
     arrived_ns: u64,
+    /// The moment of the last refresh.
+    refreshed_ns: u64,
     tables: Tables,
     memory: ingest::Memory,
     traces: Traces,
@@ -272,6 +274,7 @@ impl Store {
             standing: Standing::default(),
             version: 0,
             arrived_ns: 0,
+            refreshed_ns: 0,
             tables: Tables::default(),
             memory: ingest::Memory::default(),
             traces: Traces::default(),
@@ -301,6 +304,7 @@ impl Store {
     /// Brings every request up to date with what arrived, settles and evicts. Costs what changed since the last call.
     /// `now_ns` is the clock by which arrivals are counted.
     pub fn refresh(&mut self, now_ns: u64) {
+        self.refreshed_ns = now_ns;
         self.regroup(now_ns, false);
         self.settle(now_ns, false);
         self.evict();
@@ -309,9 +313,15 @@ impl Store {
     /// Like [`Store::refresh`], leaving nothing for later: what a report of everything needs. Very large traces are
     /// otherwise regrouped only as they grow.
     pub fn finish(&mut self, now_ns: u64) {
+        self.refreshed_ns = now_ns;
         self.regroup(now_ns, true);
         self.settle(now_ns, true);
         self.evict();
+    }
+
+    /// The moment that is shown: that of the last refresh, or the one that is held. Nanoseconds since the epoch.
+    pub fn shown_ns(&self) -> u64 {
+        self.held().map_or(self.refreshed_ns, |past| past.at_ns())
     }
 
     /// What was counted.

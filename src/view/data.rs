@@ -81,6 +81,8 @@ pub struct Seen<'a> {
     pub window_ns: Option<u64>,
     /// Its end, nanoseconds since the epoch.
     pub until_ns: u64,
+    /// The moment that is shown, by which ages are counted: the window of what has ended ends before it.
+    pub now_ns: u64,
     /// Whether that is the present, and not a moment at which the screen stands still.
     pub is_now: bool,
     /// Whether every request has been asked.
@@ -117,6 +119,7 @@ impl Data for Store {
             rollup: Cow::Borrowed(lens.rollup()),
             window_ns: lens.window_ns(),
             until_ns: lens.until_ns(),
+            now_ns: self.shown_ns(),
             is_now: !lens.is_held(),
             whole: lens.is_whole(),
             newest: Box::new(lens.members().rev()),

@@ -30,10 +30,14 @@ pub struct Session {
     pub in_flight: u64,
     /// By how they ended, as shown: the root's outcome, or what is known without a root.
     pub outcomes: Tally<CompactString>,
-    /// Prompt tokens, summed.
+    /// Prompt tokens, summed over the turns that say so.
     pub input_tokens: u64,
-    /// Generated tokens, summed.
+    /// How many do.
+    pub turns_of_input: u64,
+    /// Generated tokens, summed over the turns that say so.
     pub output_tokens: u64,
+    /// How many do.
+    pub turns_of_output: u64,
     /// Prompt tokens found in the cache, summed over the turns that say so.
     pub cached_tokens: u64,
     /// Prompt tokens of the turns that say how many were found in the cache.
@@ -108,8 +112,12 @@ impl Sessions {
         sign.step(&mut session.count);
         sign.by(&mut session.in_flight, u64::from(facts.state == State::InFlight));
         session.outcomes.step(facts.outcome_text().into(), sign);
-        sign.by(&mut session.input_tokens, facts.input_tokens.unwrap_or(0));
-        sign.by(&mut session.output_tokens, facts.output_tokens.unwrap_or(0));
+        let told = |tokens: Option<u64>| (tokens.unwrap_or(0), u64::from(tokens.is_some()));
+        let ((input, of_input), (output, of_output)) = (told(facts.input_tokens), told(facts.output_tokens));
+        sign.by(&mut session.input_tokens, input);
+        sign.by(&mut session.turns_of_input, of_input);
+        sign.by(&mut session.output_tokens, output);
+        sign.by(&mut session.turns_of_output, of_output);
         if let (Some(cached), Some(input)) = (facts.cached_tokens, facts.input_tokens) {
             sign.by(&mut session.cached_tokens, cached);
             sign.by(&mut session.input_of_cached, input);

@@ -189,7 +189,7 @@ pub(super) fn table(latest: &[Decision], seen: &Seen<'_>, chosen: Option<&Decisi
             let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, decision));
             vec![
                 Cell::new(if is_chosen { "▸" } else { " " }, Tone::Accent),
-                Cell::label(format::age(seen.until_ns.saturating_sub(decision.time_ns))),
+                Cell::label(format::age(seen.now_ns.saturating_sub(decision.time_ns))),
                 Cell::new(format::short_id(&decision.request), Tone::Plain).finding(&*decision.term),
                 Cell::new(&*decision.leg, Tone::of_phase(decision.phase)),
                 Cell { mark: Mark::Dots(dots), ..Cell::new("", Tone::Plain) },

@@ -203,8 +203,15 @@ mod tests {
         let mut rollup = Rollup::default();
         all.iter().for_each(|facts| rollup.add(facts));
         let (rollup, window_ns) = (Cow::Owned(rollup), window_s.map(|length| length * 1000 * MS));
-        let seen =
-            Seen { rollup, window_ns, until_ns: NOW, is_now: true, whole: true, newest: Box::new(std::iter::empty()) };
+        let seen = Seen {
+            rollup,
+            window_ns,
+            until_ns: NOW,
+            now_ns: NOW,
+            is_now: true,
+            whole: true,
+            newest: Box::new(std::iter::empty()),
+        };
         Depth::of(&seen, ROOM, None)
     }
 

@@ -257,9 +257,9 @@ fn workers(of: &Dispatches, known: &Known<'_, Dispatches>) -> Vec<Vec<Cell>> {
                 let term = term(&terms::is("dispatch.result", word));
                 Cell::count(count, result_tone(word)).finding_any(count, term)
             };
-            let named = [accepted, "cancelled", "failed"];
-            let other = counts.count - named.iter().map(|word| counts.results.get(*word)).sum::<u64>();
-            let other_term = term(&format!("-dispatch.result:{}", named.join(",")));
+            let named = [accepted, "cancelled"];
+            let other = counts.count - counts.failed - named.iter().map(|word| counts.results.get(*word)).sum::<u64>();
+            let other_term = term(&format!("-dispatch.result:{} -dispatch.failed:true", named.join(",")));
             let bytes = counts.payloads.quantile(0.5);
             vec![
                 Cell::new(worker.short(), Tone::Plain).finding(term("")),
@@ -268,7 +268,7 @@ fn workers(of: &Dispatches, known: &Known<'_, Dispatches>) -> Vec<Vec<Cell>> {
                 Cell::new("", Tone::of_phase(*phase)).bar(counts.count, most[phase]),
                 result(accepted),
                 result("cancelled"),
-                result("failed"),
+                Cell::count(counts.failed, Tone::Bad).finding_any(counts.failed, term("dispatch.failed:true")),
                 Cell::count(other, Tone::Warn).finding_any(other, other_term),
                 Cell::count(counts.retries, Tone::Warn).finding_any(counts.retries, term("attempt>0")),
                 Cell::count(counts.lost, Tone::Bad).finding_any(counts.lost, term("dispatch.lost:true")),

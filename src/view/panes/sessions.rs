@@ -78,6 +78,12 @@ fn row(id: &str, session: &Session, seen: &Seen<'_>) -> Vec<Cell> {
         0 => Cell::label("–"),
         input => Cell::new(format::percent(session.cached_tokens, input), Tone::Accent),
     };
+    // A sum over the turns that tell of it: at least as many where others do not.
+    let tokens = |sum: u64, told: u64| match told {
+        0 => Cell::label("–"),
+        told if told < session.count => Cell::new(format!("≥{}", format::short_count(sum)), Tone::Plain),
+        _ => Cell::new(format::short_count(sum), Tone::Plain),
+    };
     let cached_share = session.cached_tokens as f64 / session.input_of_cached.max(1) as f64;
     let in_flight = format!("{named} state:in_flight");
     vec![
@@ -85,12 +91,12 @@ fn row(id: &str, session: &Session, seen: &Seen<'_>) -> Vec<Cell> {
         Cell::count(session.count, Tone::Plain).finding(&*named),
         Cell::count(session.in_flight, Tone::Running).finding_any(session.in_flight, in_flight),
         Cell::new(outcomes.join(" "), tone),
-        Cell::new(format::short_count(session.input_tokens), Tone::Plain),
-        Cell::new(format::short_count(session.output_tokens), Tone::Plain),
+        tokens(session.input_tokens, session.turns_of_input),
+        tokens(session.output_tokens, session.turns_of_output),
         cached,
         Cell { mark: Mark::Bar(cached_share), ..Cell::new("", Tone::Accent) },
         affinity,
         Cell::new(session.worker().map_or("–".into(), |worker| worker.short()), Tone::Plain),
-        Cell::label(format!("{} ago", format::age(seen.until_ns.saturating_sub(session.newest_ns())))),
+        Cell::label(format!("{} ago", format::age(seen.now_ns.saturating_sub(session.newest_ns())))),
     ]
 }

@@ -105,7 +105,7 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
     let untold = seen.rollup.requests.told == 0;
     let last_seen = match rank.last_seen_ns {
         _ if rank.vanished => Cell::new("vanished", Tone::Bad),
-        Some(time_ns) => Cell::label(format!("{} ago", format::age(seen.until_ns.saturating_sub(time_ns)))),
+        Some(time_ns) => Cell::label(format!("{} ago", format::age(seen.now_ns.saturating_sub(time_ns)))),
         None if untold => Nothing::Spanless.mark().into(),
         None => Cell::label("never"),
     };
