@@ -308,3 +308,39 @@ fn canonical(span: &Json) -> Json {
     }
     span
 }
+
+/// The frontend says at each move why; in a disaggregated cluster the route span of the prefill does not, and the decode may
+/// never come.
+#[test]
+fn every_move_is_counted_with_its_reason() {
+    for (name, moves) in [("migration", 2), ("disagg-migration", 17)] {
+        let files = ["traces", "request_trace"].map(|kind| fixture(&format!("{name}.{kind}.jsonl.gz")));
+        let mut said = BTreeMap::<String, u64>::new();
+        let text = String::from_utf8(inflated(&format!("{name}.traces.jsonl.gz"))).unwrap();
+        for event in text.split("\"migration retry scheduled\"").skip(1) {
+            let (_, reason) = event.split_once("\"migration.reason\"").unwrap();
+            let (_, reason) = reason.split_once("\"stringValue\":\"").unwrap();
+            *said.entry(reason.split('"').next().unwrap().to_owned()).or_default() += 1;
+        }
+        assert_eq!(said.values().sum::<u64>(), moves, "{name}");
+        assert_eq!(report(&files)["dispatch"]["inferred"]["migrations"], serde_json::json!(said), "{name}");
+    }
+}
+
+/// Tokens and choices are told by records in the base layout: without them there is none, not 0.
+#[test]
+fn what_only_records_tell_is_null_without_them() {
+    let files = ["traces", "request_trace"].map(|kind| fixture(&format!("sessions.{kind}.jsonl.gz")));
+    let (whole, alone) = (report(&files), report(&files[..1]));
+    let of = |report: &Json, key: &str| report["sessions"]["sessions"][0][key].clone();
+    let told = |report: &Json| ["input_tokens", "output_tokens", "cached_tokens"].map(|key| of(report, key).as_u64());
+    assert_eq!((of(&whole, "turns"), of(&whole, "turns_with_tokens")), (of(&alone, "turns"), of(&whole, "turns")));
+    assert!(told(&whole).iter().all(Option::is_some));
+    assert_eq!((told(&alone), of(&alone, "turns_with_tokens").as_u64()), ([None; 3], Some(0)));
+    for key in ["selected", "share"] {
+        assert!(whole["ranks"][0][key].is_number() && alone["ranks"][0][key].is_null(), "{key}");
+    }
+    // Records alone tell of no attempts.
+    let records = report(&files[1..]);
+    assert!(records["ranks"][0]["attempts"].is_null() && whole["ranks"][0]["attempts"].is_number());
+}

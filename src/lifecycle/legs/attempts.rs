@@ -80,18 +80,49 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
     by_span.retain(|_, place| attempts[*place].phase.is_none());
     said_below(spans, &by_span, &mut attempts);
     attempts.sort_by_key(|attempt| attempt.dispatch.start_ns);
-    number_prefills(&mut attempts);
+    // Dispatch spans have the counter.
+    if attempts.iter().all(|attempt| attempt.route == Some(attempt.span)) {
+        number_prefills(&mut attempts);
+        tell_moves(spans, &mut attempts);
+    }
     attempts
+}
+
+/// The event with which a frontend says that work moves on to another attempt (spec lifecycle-spans §6).
+const MOVED: &str = "migration retry scheduled";
+
+/// Gives attempts why the work moved there where no route span of theirs says it: in the base layout those of prefills never
+/// do, and the decode may never have come (real captures, `disagg-migration`).
+fn tell_moves(spans: &[SpanView<'_>], attempts: &mut [Attempt]) {
+    if attempts.iter().all(|attempt| attempt.number == 0) {
+        return;
+    }
+    let is_told = |attempt: &&Attempt| !attempt.dispatch.migration_reason.is_empty();
+    let mut told: HashSet<u32> = attempts.iter().filter(is_told).map(|attempt| attempt.number).collect();
+    let frontend = spans.iter().filter(|span| matches!(span.stage, Stage::Http | Stage::Root));
+    for event in frontend.flat_map(|span| span.body.events()).filter(|event| event.name == MOVED).take(MOST) {
+        let (mut number, mut reason, mut from, mut tokens) = (None, CompactString::default(), None, None);
+        for attr in event.attrs {
+            match attr.field {
+                Field::Attempt => number = attr.value.as_count().and_then(|number| u32::try_from(number).ok()),
+                Field::MigrationReason => reason = text(attr.value),
+                Field::FromWorker => from = attr.value.as_u64(),
+                Field::TokensCompleted => tokens = attr.value.as_count(),
+                _ => {}
+            }
+        }
+        let Some(number) = number.filter(|number| !reason.is_empty() && told.insert(*number)) else { continue };
+        if let Some(attempt) = attempts.iter_mut().inspect(|_| work::step()).find(|attempt| attempt.number == number) {
+            let dispatch = &mut attempt.dispatch;
+            (dispatch.migration_reason, dispatch.from_worker, dispatch.tokens_carried) = (reason, from, tokens);
+        }
+    }
 }
 
 /// In the base layout every prefill says that it is attempt 0, that of a migration too, whose decode has the number (real
 /// captures, `disagg-migration`). One that says what another has said is of the attempt of the decode it served; one that
 /// failed, or that none followed, is the attempt after those that failed before it.
 fn number_prefills(attempts: &mut [Attempt]) {
-    // Dispatch spans have the counter.
-    if attempts.iter().any(|attempt| attempt.route != Some(attempt.span)) {
-        return;
-    }
     let (mut taken, mut failed) = (HashSet::new(), 0);
     for at in 0..attempts.len() {
         let (before, rest) = attempts.split_at_mut(at + 1);
