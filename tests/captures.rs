@@ -334,9 +334,9 @@ fn what_only_records_tell_is_null_without_them() {
     let (whole, alone) = (report(&files), report(&files[..1]));
     let of = |report: &Json, key: &str| report["sessions"]["sessions"][0][key].clone();
     let told = |report: &Json| ["input_tokens", "output_tokens", "cached_tokens"].map(|key| of(report, key).as_u64());
-    assert_eq!((of(&whole, "turns"), of(&whole, "turns_with_tokens")), (of(&alone, "turns"), of(&whole, "turns")));
+    assert_eq!((of(&whole, "turns"), of(&whole, "turns_with_input")), (of(&alone, "turns"), of(&whole, "turns")));
     assert!(told(&whole).iter().all(Option::is_some));
-    assert_eq!((told(&alone), of(&alone, "turns_with_tokens").as_u64()), ([None; 3], Some(0)));
+    assert_eq!((told(&alone), of(&alone, "turns_with_input").as_u64()), ([None; 3], Some(0)));
     for key in ["selected", "share"] {
         assert!(whole["ranks"][0][key].is_number() && alone["ranks"][0][key].is_null(), "{key}");
     }

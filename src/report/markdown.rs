@@ -290,12 +290,13 @@ impl Report {
         let rows = sessions.sessions.iter().take(SESSIONS).map(|of| {
             let outcomes: Vec<String> =
                 of.outcomes.iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
+            let [input, output] = of.tokens();
             vec![
                 of.session.clone(),
                 of.turns.to_string(),
                 outcomes.join(", "),
-                told(of.input_tokens),
-                told(of.output_tokens),
+                input,
+                output,
                 of.cached_share.map_or("–".into(), |share| format!("{:.0} %", share * 100.0)),
                 of.affinity_kept.to_string(),
                 of.affinity_broken.to_string(),

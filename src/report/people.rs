@@ -131,7 +131,9 @@ pub struct SessionRow {
     /// Prompt tokens found in the cache.
     pub cached_tokens: Option<u64>,
     /// Turns that tell of prompt tokens.
-    pub turns_with_tokens: u64,
+    pub turns_with_input: u64,
+    /// Turns that tell of generated tokens.
+    pub turns_with_output: u64,
     /// Their share of the prompts that say so, from 0 to 1.
     pub cached_share: Option<f64>,
     /// Turns that went to the worker and rank of the turn before.
@@ -142,6 +144,14 @@ pub struct SessionRow {
     pub worker: Option<String>,
     /// When the newest turn began, since the epoch.
     pub newest_turn_ns: u64,
+}
+
+impl SessionRow {
+    /// Prompt and generated tokens in words: at least as many where not every turn tells of them.
+    pub(super) fn tokens(&self) -> [String; 2] {
+        let sums = [(self.input_tokens, self.turns_with_input), (self.output_tokens, self.turns_with_output)];
+        sums.map(|(sum, turns)| if 0 < turns && turns < self.turns { format!("≥{}", told(sum)) } else { told(sum) })
+    }
 }
 
 impl SessionsSection {
@@ -168,7 +178,8 @@ impl SessionsSection {
                     input_tokens: (session.turns_of_input > 0).then_some(session.input_tokens),
                     output_tokens: (session.turns_of_output > 0).then_some(session.output_tokens),
                     cached_tokens: (session.input_of_cached > 0).then_some(session.cached_tokens),
-                    turns_with_tokens: session.turns_of_input,
+                    turns_with_input: session.turns_of_input,
+                    turns_with_output: session.turns_of_output,
                     cached_share: (session.input_of_cached > 0)
                         .then(|| session.cached_tokens as f64 / session.input_of_cached as f64),
                     affinity_kept: session.affinity.kept,

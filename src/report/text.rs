@@ -154,14 +154,13 @@ impl Display for Report {
             )?;
         }
         for row in sessions.sessions.iter().take(SESSIONS) {
+            let [input, output] = row.tokens();
             writeln!(
                 f,
-                "             {}: {} turns ({}), {} tokens in, {} out, {} cached; affinity kept {}, broken {}",
+                "             {}: {} turns ({}), {input} tokens in, {output} out, {} cached; affinity kept {}, broken {}",
                 row.session,
                 row.turns,
                 list(row.outcomes.iter()),
-                told(row.input_tokens),
-                told(row.output_tokens),
                 told(row.cached_tokens),
                 row.affinity_kept,
                 row.affinity_broken

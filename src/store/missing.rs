@@ -82,16 +82,34 @@ pub struct Unseen {
     pub successes: u64,
 }
 
+/// Which of the requests that somebody saw may be missing for all that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// None.
+    None,
+    /// All.
+    All,
+    /// Any of them, but not all: so many are too many.
+    AllBut(u64),
+}
+
 impl Store {
     /// Whether what a load generator saw may be missing because it was let go for room, what came of it was lost, or had not
     /// come yet; or because its spans were sampled out. Then records stand alone, as many as successes are missing; they do
     /// not have the client's id, and what failed before its stream leaves none (spec lifecycle-spans §6, request-trace §2).
-    pub fn may_lack(&self, unseen: Unseen) -> bool {
-        let recorded = || self.requests.values().filter(|request| request.facts.has_record && request.facts.spans == 0);
-        unseen.requests > 0
-            && (self.counts.requests_evicted > 0
-                || self.checked.may_lack(unseen.requests)
-                || recorded().count() as u64 >= unseen.successes.max(1))
+    pub fn may_lack(&self, unseen: Unseen) -> Lack {
+        if unseen.requests == 0 {
+            return Lack::None;
+        }
+        if self.counts.requests_evicted > 0 || self.checked.may_lack(unseen.requests) {
+            return Lack::All;
+        }
+        let alone = self.requests.values().filter(|request| request.facts.has_record && request.facts.spans == 0);
+        match alone.count() as u64 {
+            0 => Lack::None,
+            recorded if recorded < unseen.successes => Lack::AllBut(unseen.successes - recorded),
+            _ => Lack::All,
+        }
     }
 
     /// Notes what a delivery brought and what is not kept of it: what is missing of these traces, and which records, is

@@ -46,7 +46,7 @@ pub use check::{CheckCounts, Checked, GRACE_NS, Said, Violation};
 pub use held::Before;
 use interner::Interner;
 pub use lens::{Lens, is_within, time_of};
-pub use missing::{Coming, Unseen};
+pub use missing::{Coming, Lack, Unseen};
 pub use past::Past;
 use slots::Slots;
 use smallvec::SmallVec;

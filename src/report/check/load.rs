@@ -10,7 +10,7 @@ use crate::checks::load::ledger::Ledger;
 use crate::checks::load::{Class, Comparison, Disagreement};
 use crate::checks::{Answer, CheckId, Level};
 use crate::lifecycle::stage::Outcome;
-use crate::store::{Store, Unseen};
+use crate::store::{Lack, Store, Unseen};
 use crate::view::format;
 
 /// The comparison with a load generator's list.
@@ -133,11 +133,18 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Where counts were compared: the differences in sentences, and whether the cluster's side may lack requests.
-    pub(super) fn take(&mut self, unequal: Vec<String>, may_lack: bool) {
+    /// Where counts were compared: the differences in sentences, and what the cluster's side may lack.
+    pub(super) fn take(&mut self, unequal: Vec<String>, lack: Lack) {
         self.compared = true;
-        self.may_lack |= may_lack;
+        self.may_lack |= lack != Lack::None;
         self.unequal.extend(unequal);
+        if let Lack::AllBut(missing) = lack {
+            let requests = format::noun(missing, "request", "requests");
+            self.unequal.push(format!(
+                "the load generator saw {missing} {requests} succeed that have no root here and are not among those known \
+                 from records alone"
+            ));
+        }
     }
 
     /// Fills the check's row.

@@ -17,7 +17,7 @@ use crate::checks::load::{Disagreement, LoadList, Seen, compare};
 use crate::checks::{ALL, Answer, Answers, CheckId, Level, Why};
 use crate::lifecycle::request::RequestKey;
 use crate::report::InputSection;
-use crate::store::{CheckCounts, GRACE_NS, Store, Unseen, Violation};
+use crate::store::{CheckCounts, GRACE_NS, Lack, Store, Unseen, Violation};
 use crate::view::format;
 pub use load::{LedgerRows, LoadRows, PhaseRow};
 pub use rules::{Accepted, Expectation, Rules};
@@ -169,31 +169,31 @@ impl CheckReport {
                 requests: sum.requests + 1,
                 successes: sum.successes + u64::from(*seen == Seen::Success),
             });
-            let may_lack = store.may_lack(missing);
-            if may_lack {
+            let lack = store.may_lack(missing);
+            if lack != Lack::None {
                 comparison.disagreements.retain(|one| one.missing.is_none());
                 unseen = Some(load::told(missing));
             }
             load::disagree(&mut checks, &comparison.disagreements, store, rules);
             comparison.disagreements.retain(|one| rules.asks(one.check) && !is_accepted(store, rules, one));
             // What is missing makes counts differ.
-            let unequal = if may_lack { Vec::new() } else { comparison.unequal_counts() };
+            let unequal = if lack == Lack::None { comparison.unequal_counts() } else { Vec::new() };
             let rows = LoadRows::of(&comparison, unequal);
-            counted.take(rows.sentences(), may_lack);
+            counted.take(rows.sentences(), lack);
             load = Some(rows);
         }
         let roots = store.standing().by_outcome;
         let mut ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, roots));
         if let Some(rows) = &mut ledger {
             let missing = rows.missing(rules);
-            let may_lack = store.may_lack(missing);
-            if may_lack {
+            let lack = store.may_lack(missing);
+            if lack != Lack::None {
                 rows.unequal.retain(|(_, client, root)| root >= client);
                 unseen = Some(load::told(missing));
             }
             if rules.ledger.as_ref().is_some_and(Ledger::has_counts) {
                 // The roots that were let go are among no counts, also where these are equal.
-                counted.take(rows.sentences(), may_lack || gone(store) > 0);
+                counted.take(rows.sentences(), if gone(store) > 0 { Lack::All } else { lack });
             }
             rows.drop_accepted(rules);
         }
