@@ -6,16 +6,22 @@ use crate::checks::load::{LoadPhase, LoadRecord, Seen, Usage};
 use crate::lifecycle::batch::Batch;
 use crate::lifecycle::record::Record;
 
+/// What a load generator saw of a request: a success, unless its id says otherwise.
+fn record(id: &str) -> LoadRecord {
+    LoadRecord {
+        x_request_id: id.into(),
+        phase: "p".into(),
+        // What was refused leaves no record.
+        seen: if id.starts_with("refused") { Seen::Code(529) } else { Seen::Success },
+        usage: Usage::default(),
+        end_ns: None,
+    }
+}
+
 /// What was lost, or had not come yet, is not missed.
 #[test]
 fn a_request_that_may_have_been_lost_is_not_missed() {
-    let record = LoadRecord {
-        x_request_id: "x".into(),
-        phase: "p".into(),
-        seen: Seen::Success,
-        usage: Usage::default(),
-        end_ns: None,
-    };
+    let record = record("x");
     let load = Some(LoadList { records: vec![record], phases: Vec::new() });
     let mut ledger = Ledger::default();
     ledger.counts.insert("success", 1);
@@ -137,14 +143,6 @@ fn what_the_load_generator_contradicts_is_in_the_rows() {
 /// With sampling most requests have records and no spans; records do not have the client's id.
 #[test]
 fn a_request_that_was_sampled_out_is_not_missed() {
-    let record = |id: &str| LoadRecord {
-        x_request_id: id.into(),
-        phase: "p".into(),
-        // What was refused leaves no record.
-        seen: if id.starts_with("refused") { Seen::Code(529) } else { Seen::Success },
-        usage: Usage::default(),
-        end_ns: None,
-    };
     let end = r#"{"event_type":"request_end","event_time_unix_ms":1796003500001,"request":{"request_id":"r1"}}"#;
     let mut store = Store::new(crate::store::Limits::default());
     let records = vec![Record::from_json(end.as_bytes()).unwrap()];
