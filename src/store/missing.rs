@@ -82,6 +82,15 @@ pub struct Unseen {
     pub successes: u64,
 }
 
+impl Unseen {
+    /// The same and so many more of one outcome.
+    #[must_use]
+    pub fn and(self, requests: u64, succeeded: bool) -> Self {
+        let successes = if succeeded { requests } else { 0 };
+        Self { requests: self.requests + requests, successes: self.successes + successes }
+    }
+}
+
 /// Which of the requests that somebody saw may be missing for all that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {

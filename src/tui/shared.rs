@@ -94,12 +94,11 @@ impl Shared {
     /// Where a window of time ends, nanoseconds since the epoch.
     fn until_ns(&self, look: &Look<'_>, store: &Store) -> u64 {
         let past = store.held();
-        let at_ns = past.map_or(look.now_ns, |past| past.at_ns());
         // A moment that was gone back to is one of what is held already.
         let looks_back = past.is_some_and(|past| past.looks_back());
         match &mut *self.end.lock() {
             Some(last) if look.window_ns.is_some() && !looks_back => last.of(store, past),
-            _ => at_ns,
+            _ => store.shown_ns(),
         }
     }
 

@@ -78,9 +78,7 @@ impl LedgerRows {
     pub(super) fn missing(&self, rules: &Rules) -> Unseen {
         let asked = self.unequal.iter().filter(|one| !is_accepted(one, rules));
         asked.fold(Unseen::default(), |sum, (outcome, client, root)| {
-            let requests = client.saturating_sub(*root);
-            let successes = if *outcome == Outcome::Success.word() { requests } else { 0 };
-            Unseen { requests: sum.requests + requests, successes: sum.successes + successes }
+            sum.and(client.saturating_sub(*root), *outcome == Outcome::Success.word())
         })
     }
 

@@ -165,10 +165,7 @@ impl CheckReport {
         if let Some(list) = &rules.load {
             let mut comparison = compare(list, store.requests(), status);
             let missing = comparison.disagreements.iter().filter_map(|one| one.missing.as_ref());
-            let missing = missing.fold(Unseen::default(), |sum, seen| Unseen {
-                requests: sum.requests + 1,
-                successes: sum.successes + u64::from(*seen == Seen::Success),
-            });
+            let missing = missing.fold(Unseen::default(), |sum, seen| sum.and(1, *seen == Seen::Success));
             let lack = store.may_lack(missing);
             if lack != Lack::None {
                 comparison.disagreements.retain(|one| one.missing.is_none());

@@ -2,7 +2,8 @@
 //!
 //! What was decoded once prints to one line that OTLP's readers take (ids in hex, 64-bit numbers as texts, enums as numbers,
 //! bytes in base64), and reads back as the same request. Not there any more: fields this version does not know, and where a
-//! sender repeated a single field, all but its last; and what came as a log record and is none. Owns: that form. Keeps out: files and their lines (`tap::record`).
+//! sender repeated a single field, all but its last; and what came as a log record and is none. Owns: that form. Keeps out:
+//! files and their lines (`tap::record`).
 
 use std::io::Write as _;
 
