@@ -62,7 +62,7 @@ pub struct RankRow {
 impl RankRow {
     /// Every worker and rank.
     pub fn all(rollup: &Rollup) -> Vec<Self> {
-        rollup.ranks().into_iter().map(|rank| Self::of(rank, rollup)).collect()
+        rollup.ranks().into_iter().map(Self::of).collect()
     }
 
     /// Times chosen, whoever tells.
@@ -70,25 +70,22 @@ impl RankRow {
         self.selected.map(|by_spans| by_spans + self.selected_by_records)
     }
 
-    /// As the workers pane has it: what nothing tells of is no zero.
-    fn of(of: Rank<'_>, rollup: &Rollup) -> Self {
-        let choices = rollup.selection.count + rollup.selection_records.count > 0;
-        let attempts = |count: u64| (count > 0 || rollup.requests.told > 0).then_some(count);
+    fn of(of: Rank<'_>) -> Self {
         Self {
             worker: of.worker.id.to_string(),
             rank: of.worker.rank,
             requests: of.requests,
-            in_flight: (of.in_flight > 0 || rollup.workers.unplaced() == 0).then_some(of.in_flight),
-            selected: choices.then_some(of.selected),
-            selected_by_records: of.selected_by_records,
-            share: choices.then_some(of.share),
+            in_flight: of.in_flight,
+            selected: of.chosen.map(|chosen| chosen.by_spans),
+            selected_by_records: of.chosen.map_or(0, |chosen| chosen.by_records),
+            share: of.chosen.map(|chosen| chosen.share),
             margin_won_mean: of.won_by,
             passed_over: of.passed_over,
             regret_lost_mean: of.lost_by,
             regret_paid_mean: of.paid,
-            attempts: attempts(of.attempts),
-            failed: attempts(of.failed),
-            lost: attempts(of.lost),
+            attempts: of.attempts,
+            failed: of.failed,
+            lost: of.lost,
             admissions: of.admissions.iter().map(|(result, count)| (word(result), count)).collect(),
             payload_bytes: (&of.payloads).into(),
             ttft_ns: (&of.ttft).into(),

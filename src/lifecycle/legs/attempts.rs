@@ -316,29 +316,35 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
                 _ => {}
             }
         }
-        // Up to its attempt; while the way there is broken, by attempt number and role, where they fit one leg alone.
-        let by_role = || {
-            let role = Phase::of(span.text(Field::Role));
-            let number = attempt_of(span).unwrap_or(0);
-            let fits = |leg: &Leg| leg.dispatch.is_some() && leg.attempt == number && leg.phase.fits_pool(role);
-            let mut fitting = legs.iter().enumerate().inspect(|_| work::step()).filter(|(_, open)| fits(&open.leg));
+        // Up to its attempt; while the way there is broken, by attempt number and role, where they fit one leg alone: of
+        // those that were sent or, while that is still to come (an attempt is told of when it ends), those that wait for it.
+        let (role, number) = (Phase::of(span.text(Field::Role)), attempt_of(span).unwrap_or(0));
+        let fits = |leg: &Leg| leg.attempt == number && leg.phase.fits_pool(role);
+        let alone = |is_sent: bool| {
+            let mut fitting = legs.iter().enumerate().inspect(|_| work::step()).filter(|(_, open)| {
+                fits(&open.leg) && open.leg.dispatch.is_some() == is_sent && (is_sent || is_to_be_sent(&open.leg))
+            });
             let (place, open) = fitting.next()?;
             (fitting.next().is_none() && open.leg.admission.is_none()).then_some(place)
         };
-        match owner(spans, at as u32, &owners).or_else(by_role) {
-            Some(owner) => {
-                legs[owner].leg.admission.get_or_insert_with(|| Box::new(read));
+        match owner(spans, at as u32, &owners).or_else(|| alone(true)).or_else(|| alone(false)) {
+            Some(place) => {
+                let leg = &mut legs[place].leg;
+                if leg.phase == Phase::Unknown && leg.dispatch.is_none() {
+                    leg.phase = role;
+                }
+                leg.admission.get_or_insert_with(|| Box::new(read));
             }
             // The worker's spans came before the frontend's.
             None => {
-                let leg = Leg {
-                    phase: Phase::of(span.text(Field::Role)),
-                    attempt: attempt_of(span).unwrap_or(0),
-                    admission: Some(Box::new(read)),
-                    ..Leg::default()
-                };
+                let leg = Leg { phase: role, attempt: number, admission: Some(Box::new(read)), ..Leg::default() };
                 legs.push(Open { start_ns: span.start_ns, leg, span: None, route: None });
             }
         }
     }
+}
+
+/// Whether nothing says that a leg left the router otherwise than to a worker.
+fn is_to_be_sent(leg: &Leg) -> bool {
+    leg.queue.as_ref().is_none_or(|queue| !matches!(queue.outcome.as_str(), "rejected" | "cancelled" | "failed"))
 }

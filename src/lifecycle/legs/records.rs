@@ -35,7 +35,8 @@ pub(super) fn selections(records: &[Record], legs: &mut Vec<Leg>) {
                         known.fits_pool(pool) && (leg.dispatch.is_some() || left)
                     }
                 };
-                phase_fits && (leg.dispatch.is_some() || leg.selection.is_some() || leg.phase == Phase::Unknown)
+                let was_chosen = leg.dispatch.is_some() || leg.selection.is_some() || leg.admission.is_some();
+                phase_fits && (was_chosen || leg.phase == Phase::Unknown)
             });
             match fitting.nth(turn) {
                 Some(leg) => match &mut leg.selection {

@@ -19,14 +19,11 @@ pub struct Rank<'a> {
     pub phases: Vec<Phase>,
     /// Requests with a leg to it.
     pub requests: u64,
-    /// Requests in flight whose newest leg went to it.
-    pub in_flight: u64,
-    /// Times chosen, as spans record it.
-    pub selected: u64,
-    /// Times chosen, as records tell where no span does.
-    pub selected_by_records: u64,
-    /// Its share of the choices made in the pools that chose it, from 0 to 1.
-    pub share: f64,
+    /// Requests in flight whose newest leg went to it; none where this is no more than those of which nobody knows yet
+    /// where they are.
+    pub in_flight: Option<u64>,
+    /// Times chosen; none where nothing tells of choices at all.
+    pub chosen: Option<Chosen>,
     /// Mean margin of the choices it won as the best; like the other costs by spans or, where there are none, by records.
     pub won_by: Option<f64>,
     /// Times it was the best and another was chosen.
@@ -35,12 +32,13 @@ pub struct Rank<'a> {
     pub lost_by: Option<f64>,
     /// Mean regret of the choices it was given although another was better.
     pub paid: Option<f64>,
-    /// Attempts that went to it.
-    pub attempts: u64,
+    /// Attempts that went to it; none, like the next two, where records alone tell of requests, for they tell of no
+    /// hand-over.
+    pub attempts: Option<u64>,
     /// Attempts that failed: the hand-over, or where no layout tells of that the attempt.
-    pub failed: u64,
+    pub failed: Option<u64>,
     /// Attempts in which it was lost or could not be reached.
-    pub lost: u64,
+    pub lost: Option<u64>,
     /// Admissions by result, of known attempts.
     pub admissions: Tally<CompactString>,
     /// Payloads, bytes.
@@ -51,6 +49,24 @@ pub struct Rank<'a> {
     pub last_seen_ns: Option<u64>,
     /// Found lost, and not heard of since.
     pub vanished: bool,
+}
+
+/// How often a rank was chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chosen {
+    /// As spans record it.
+    pub by_spans: u64,
+    /// As records tell where no span does.
+    pub by_records: u64,
+    /// Its share of the choices made in the pools that chose it, from 0 to 1.
+    pub share: f64,
+}
+
+impl Chosen {
+    /// Whoever tells.
+    pub fn count(&self) -> u64 {
+        self.by_spans + self.by_records
+    }
 }
 
 impl Rollup {
@@ -77,21 +93,24 @@ impl Rollup {
         let life = self.workers.get(worker);
         let mut ttft = Together::default();
         life.iter().for_each(|life| ttft.join(&life.ttft));
+        let in_flight = life.map_or(0, |life| life.in_flight);
+        let count = spans.chosen + records.chosen;
+        let share = if rivals > 0 { count as f64 / rivals as f64 } else { 0.0 };
+        let chosen = Chosen { by_spans: spans.chosen, by_records: records.chosen, share };
+        let [mut attempts, mut failed, mut lost] = [0; 3];
         let mut rank = Rank {
             worker,
             phases: Vec::new(),
             requests: life.map_or(0, |life| life.requests),
-            in_flight: life.map_or(0, |life| life.in_flight),
-            selected: spans.chosen,
-            selected_by_records: records.chosen,
-            share: if rivals > 0 { (spans.chosen + records.chosen) as f64 / rivals as f64 } else { 0.0 },
+            in_flight: (in_flight > 0 || self.workers.unplaced() == 0).then_some(in_flight),
+            chosen: both.iter().any(|selections| selections.count > 0).then_some(chosen),
             won_by: shown.margins.mean(),
             passed_over: shown.passed_over,
             lost_by: shown.passed_regrets.mean(),
             paid: shown.regrets.mean(),
-            attempts: 0,
-            failed: 0,
-            lost: 0,
+            attempts: None,
+            failed: None,
+            lost: None,
             admissions: Tally::default(),
             payloads: Together::default(),
             last_seen_ns: life.and_then(Life::last_seen_ns),
@@ -104,13 +123,14 @@ impl Rollup {
                 if rank.phases.last() != Some(&phase) {
                     rank.phases.push(phase);
                 }
-                rank.attempts += of.count;
-                rank.failed += of.failed;
-                rank.lost += of.lost;
+                attempts += of.count;
+                failed += of.failed;
+                lost += of.lost;
                 rank.admissions.merge(&of.admissions);
                 rank.payloads.join(&of.payloads);
             }
         }
-        rank
+        let told = |count: u64| (count > 0 || self.requests.told > 0).then_some(count);
+        Rank { attempts: told(attempts), failed: told(failed), lost: told(lost), ..rank }
     }
 }

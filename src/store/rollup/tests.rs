@@ -300,6 +300,7 @@ fn answered(end_ms: u64, legs: Vec<Leg>) -> Facts {
         start_ns: START,
         end_ns: Some(START + end_ms * MS),
         legs,
+        spans: 1,
         ..Facts::default()
     }
 }
@@ -335,7 +336,7 @@ fn who_refused_a_leg_answered_nothing() {
     assert_eq!(counted, [1, 0, 1, 1]);
     let ranks = rollup.ranks();
     let failed = |id| ranks.iter().find(|rank| rank.worker == worker(id)).unwrap().failed;
-    assert_eq!([7, 8, 9, 10, 11, 12, 13].map(failed), [2, 2, 0, 0, 1, 1, 0]);
+    assert_eq!([7, 8, 9, 10, 11, 12, 13].map(failed), [2, 2, 0, 0, 1, 1, 0].map(Some));
 }
 
 #[test]
@@ -384,6 +385,7 @@ fn shares_of_a_pool_add_up() {
     for (id, origin, times) in [(7, Origin::Span, 3), (8, Origin::Span, 2), (8, Origin::Record, 1)] {
         (0..times).for_each(|_| rollup.add(&Facts { legs: vec![chose(id, origin)], ..Facts::default() }));
     }
-    let shares: Vec<_> = rollup.ranks().iter().map(|rank| (rank.worker.id, rank.share)).collect();
-    assert_eq!(shares, [(7, 0.5), (8, 0.5)]);
+    let shares: Vec<_> =
+        rollup.ranks().iter().map(|rank| (rank.worker.id, rank.chosen.map(|chosen| chosen.share))).collect();
+    assert_eq!(shares, [(7, Some(0.5)), (8, Some(0.5))]);
 }

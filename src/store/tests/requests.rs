@@ -41,6 +41,55 @@ fn a_request_in_flight_is_listed_from_its_first_sign_and_stays_itself() {
     assert_eq!((store.resolve(key), facts.state, facts.marks), (Some(now), State::Ended, Marks::default()));
 }
 
+/// Disaggregated, in flight: the route span of the decode comes when it ends. The wait, the choice that a record tells and the
+/// worker's admission are of one leg all the same.
+#[test]
+fn a_leg_whose_attempt_is_still_to_come_is_one_leg() {
+    let specs = [
+        span(1, 4, 2, "kv_router.select_worker", 1, 9),
+        span(1, 5, 4, "kv_router.schedule", 1, 8),
+        span(1, 6, 2, "kv_router.route_request", 9, 20)
+            .with("request_id", "r1")
+            .with("worker_id", "77")
+            .with("phase", "Prefill")
+            .with("request.outcome", "success"),
+        span(1, 8, 2, "kv_router.select_worker", 21, 29),
+        span(1, 9, 8, "kv_router.schedule", 21, 28),
+        span(1, 10, 11, "worker.admission", 30, 31)
+            .with("dynamo.request.id", "r1")
+            .with("dynamo.operation.role", "decode")
+            .with("dynamo.worker.admission.result", "accepted")
+            .of("dynamo-worker"),
+    ];
+    let chose = |pool: &str, at_ms: u64| {
+        format!(
+            r#"{{"event_type":"router_selection","event_time_unix_ms":{},"selection":{{"request_id":"r1","worker_type":"{pool}","candidate_count":1,"candidates":[[77,0,1.5]]}}}}"#,
+            EPOCH_MS + at_ms
+        )
+    };
+    for turned in [false, true] {
+        let mut store = store();
+        let mut parts: Vec<_> = specs.chunks(1).collect();
+        if turned {
+            parts.reverse();
+        }
+        sign(&mut store, 1, "r1", SignKind::Received);
+        parts.into_iter().for_each(|part| send(&mut store, part, 1));
+        for (pool, at_ms) in [("prefill", 9), ("decode", 29)] {
+            record(&mut store, &chose(pool, at_ms));
+        }
+        store.refresh(1);
+        let [(_, facts)] = all(&store)[..] else { panic!("{:?}", all(&store)) };
+        let legs: Vec<_> = facts
+            .legs
+            .iter()
+            .map(|leg| (leg.phase, leg.queue.is_some(), leg.selection.is_some(), leg.admission.is_some()))
+            .collect();
+        assert_eq!(legs, [(Phase::Prefill, true, true, false), (Phase::Decode, true, true, true)]);
+        assert_eq!(facts.state, State::InFlight);
+    }
+}
+
 #[test]
 fn several_requests_share_a_trace() {
     let mut store = store();

@@ -46,8 +46,8 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
             vec![Block::text(0, vec![Cell::label(nothing(seen, "no leg has gone to a worker"))])],
         );
     }
-    let busiest = ranks.iter().map(|rank| rank.in_flight).max().unwrap_or(0);
-    let largest = ranks.iter().map(|rank| rank.share).fold(f64::MIN_POSITIVE, f64::max);
+    let busiest = ranks.iter().filter_map(|rank| rank.in_flight).max().unwrap_or(0);
+    let largest = ranks.iter().filter_map(|rank| Some(rank.chosen?.share)).fold(f64::MIN_POSITIVE, f64::max);
     let rows = ranks.iter().map(|rank| row(rank, seen, busiest, largest)).collect();
     let mut block = Block::table(0, &TITLES, rows);
     narrow(&mut block, room);
@@ -82,11 +82,10 @@ fn narrow(block: &mut Block, room: Room) {
 }
 
 /// What kind of nothing it is when no choice is known at all.
-fn no_choices(seen: &Seen<'_>) -> Option<Nothing> {
+fn no_choices(seen: &Seen<'_>) -> Nothing {
     let of = &*seen.rollup;
     let is_base = of.dispatch.count == 0 && of.dispatch_inferred.count > 0;
-    let kind = if is_base { Nothing::Layout(Layout::Base) } else { Nothing::NoSuch };
-    (of.selection.count + of.selection_records.count == 0).then_some(kind)
+    if is_base { Nothing::Layout(Layout::Base) } else { Nothing::NoSuch }
 }
 
 fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell> {
@@ -99,53 +98,45 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         false => (format!("  {}", rank.worker.short()), Tone::Plain),
     };
     let words: Vec<&str> = rank.phases.iter().map(|phase| phase.word()).collect();
-    let selected = rank.selected + rank.selected_by_records;
     let admitted = rank.admissions.get("accepted");
     // Records alone tell of no hand-over.
-    let untold = seen.rollup.requests.told == 0;
+    let untold = rank.attempts.is_none();
     let last_seen = match rank.last_seen_ns {
         _ if rank.vanished => Cell::new("vanished", Tone::Bad),
         Some(time_ns) => Cell::label(format!("{} ago", format::age(seen.now_ns.saturating_sub(time_ns)))),
         None if untold => Nothing::Spanless.mark().into(),
         None => Cell::label("never"),
     };
-    let in_flight = match rank.in_flight {
-        // Any of those whose place is not known may be here.
-        0 if seen.rollup.workers.unplaced() > 0 => Nothing::NotYet.mark().into(),
-        count => Cell::count(count, Tone::Running).finding_any(count, terms::worker("at", rank.worker)),
+    let told = |count: Option<u64>, nothing: Nothing, tone: Tone, term: String| match count {
+        Some(count) => Cell::count(count, tone).finding_any(count, term),
+        None => nothing.mark().into(),
     };
-    let told = |count: u64, cell: Cell| if untold && count == 0 { Nothing::Spanless.mark().into() } else { cell };
-    let choice = Cell::count(selected, Tone::Plain)
-        .finding_any(selected, terms::leg(&[&terms::worker("selected.worker", rank.worker)]));
-    let share = Cell {
-        mark: Mark::Bar(rank.share / largest),
-        ..Cell::new(format!("{:.0} %", rank.share * 100.0), Tone::Accent)
+    let share = |share: f64| Cell {
+        mark: Mark::Bar(share / largest),
+        ..Cell::new(format!("{:.0} %", share * 100.0), Tone::Accent)
     };
-    let choices = no_choices(seen);
+    let handed = |count: Option<u64>, tone: Tone, term: &str| told(count, Nothing::Spanless, tone, leg(term));
+    let selected = terms::leg(&[&terms::worker("selected.worker", rank.worker)]);
+    let accepted = (admitted > 0 || !untold).then_some(admitted);
     let payload = rank.payloads.quantile(0.5);
-    let attempts = Cell::count(rank.attempts, Tone::Plain).finding_any(rank.attempts, leg("dispatch.time:*"));
-    let admissions =
-        Cell::count(admitted, Tone::Plain).finding_any(admitted, leg("dispatch.time:* admission.result:accepted"));
-    let failed = Cell::count(rank.failed, Tone::Bad).finding_any(rank.failed, leg("dispatch.failed:true"));
-    let lost = Cell::count(rank.lost, Tone::Bad).finding_any(rank.lost, leg("dispatch.lost:true"));
     let passed = terms::leg(&[&terms::worker("best.worker", rank.worker), "selection.best:false"]);
     vec![
         Cell::new(name, name_tone).finding_any(rank.requests, &*named),
         Cell::new(if words.is_empty() { "–".into() } else { words.join(", ") }, tone),
-        in_flight,
-        Cell::new("", Tone::Running).bar(rank.in_flight, busiest),
+        told(rank.in_flight, Nothing::NotYet, Tone::Running, terms::worker("at", rank.worker)),
+        Cell::new("", Tone::Running).bar(rank.in_flight.unwrap_or(0), busiest),
         Cell::count(rank.requests, Tone::Plain).finding_any(rank.requests, &*named),
-        choices.map_or(choice, |nothing| nothing.mark().into()),
-        choices.map_or(share, |nothing| nothing.mark().into()),
+        told(rank.chosen.map(|chosen| chosen.count()), no_choices(seen), Tone::Plain, selected),
+        rank.chosen.map_or_else(|| no_choices(seen).mark().into(), |chosen| share(chosen.share)),
         cost(rank.won_by),
         // Where spans and records both tell of it, the term would find those of records too.
         cost(rank.lost_by).finding_any(rank.passed_over, passed),
         cost(rank.paid),
-        told(rank.attempts, attempts),
-        told(admitted, admissions),
+        handed(rank.attempts, Tone::Plain, "dispatch.time:*"),
+        handed(accepted, Tone::Plain, "dispatch.time:* admission.result:accepted"),
         payload.map_or(Cell::label("–"), |bytes| Cell::new(format::bytes(bytes), Tone::Plain)),
-        told(rank.failed, failed),
-        told(rank.lost, lost),
+        handed(rank.failed, Tone::Bad, "dispatch.failed:true"),
+        handed(rank.lost, Tone::Bad, "dispatch.lost:true"),
         rank.ttft
             .quantile(0.5)
             .map_or(Cell::label("–"), |ns| Cell::new(format::duration(ns), Tone::Plain))
