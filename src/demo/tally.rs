@@ -103,7 +103,7 @@ pub struct SelectionTally {
     pub single: u64,
     /// With two or more candidates and margin 0.
     pub ties: u64,
-    /// With two or more candidates and a margin below 0.1, ties included.
+    /// With two or more candidates and a margin above 0 and below 0.1.
     pub near_ties: u64,
     /// Chosen is not the one reported best.
     pub not_best: u64,
@@ -265,7 +265,7 @@ impl SelectionTally {
             self.single += 1;
         } else {
             self.ties += u64::from(*margin == 0.0);
-            self.near_ties += u64::from(*margin < 0.1);
+            self.near_ties += u64::from(*margin > 0.0 && *margin < 0.1);
             self.margins.add(*margin);
         }
         self.not_best += u64::from(chosen.0 != best.0);

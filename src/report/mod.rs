@@ -131,6 +131,8 @@ pub struct RecordingSection {
     pub bytes: u64,
     /// Export requests that were not recorded: the disk could not keep up, or the recording had ended.
     pub lost: u64,
+    /// Export requests that went with the oldest files, for no more are kept.
+    pub removed: u64,
     /// Values nested too deeply, recorded as a note.
     pub too_deep: u64,
     /// Why it ended early.
@@ -139,9 +141,11 @@ pub struct RecordingSection {
 
 impl std::fmt::Display for RecordingSection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { file, requests, bytes, lost, too_deep, ended } = self;
+        let Self { file, requests, bytes, lost, removed, too_deep, ended } = self;
         write!(f, "{requests} exports, {}, in {file}", crate::view::format::bytes(*bytes))?;
-        for (count, what) in [(lost, "not recorded"), (too_deep, "deep values cut")] {
+        let counts =
+            [(lost, "not recorded"), (removed, "removed with the oldest files"), (too_deep, "deep values cut")];
+        for (count, what) in counts {
             if *count > 0 {
                 write!(f, "; {count} {what}")?;
             }

@@ -436,8 +436,8 @@ pub struct WorkerRow {
     pub retries: u64,
     /// Attempts in which it was lost.
     pub lost: u64,
-    /// Times it was chosen.
-    pub selected: u64,
+    /// Times it was chosen; none where neither spans nor records tell of choices.
+    pub selected: Option<u64>,
     /// Payloads it admitted or refused.
     pub payload_bytes: Quantiles<u64>,
 }
@@ -446,6 +446,7 @@ impl WorkerRow {
     /// Every worker and rank, by phase.
     pub fn all(rollup: &Rollup) -> Vec<Self> {
         let mut rows = Vec::new();
+        let tells = rollup.tells_of_choices();
         for (dispatches, origin) in [(&rollup.dispatch, Origin::Span), (&rollup.dispatch_inferred, Origin::Inferred)] {
             for ((phase, worker), of_worker) in &dispatches.by_worker {
                 let chosen = |selections: &Selections| {
@@ -461,7 +462,7 @@ impl WorkerRow {
                     results: of_worker.results.iter().map(|(result, count)| (word(result), count)).collect(),
                     retries: of_worker.retries,
                     lost: of_worker.lost,
-                    selected: chosen(&rollup.selection) + chosen(&rollup.selection_records),
+                    selected: tells.then(|| chosen(&rollup.selection) + chosen(&rollup.selection_records)),
                     payload_bytes: (&of_worker.payloads).into(),
                 });
             }

@@ -123,7 +123,7 @@ impl Display for Report {
                 if row.origin == "span" { "" } else { " ~" },
                 row.dispatched,
                 list(row.results.iter()),
-                row.selected,
+                told(row.selected),
                 some(", lost ", row.lost)
             )?;
         }
@@ -223,10 +223,10 @@ fn choices(f: &mut Lines<'_, '_>, label: &str, choices: &ChoicesSection) -> fmt:
     }
     writeln!(
         f,
-        "{label:<13}{}: {} made ({}); margin of all {}; ties {}, near {}; chosen not best {}, regret {}",
+        "{label:<13}{} ({}): {} made; margin of all {}; ties {}, near {}; chosen not best {}, regret {}",
         choices.spans,
-        choices.made,
         list(choices.by_pool.iter()),
+        choices.made,
         quantiles(&choices.margin_all, |cost| format!("{cost:.3}")),
         choices.ties,
         choices.near_ties,

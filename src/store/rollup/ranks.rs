@@ -70,6 +70,11 @@ impl Chosen {
 }
 
 impl Rollup {
+    /// Whether spans or records tell of any choice.
+    pub fn tells_of_choices(&self) -> bool {
+        self.selection.count + self.selection_records.count > 0
+    }
+
     /// Every worker and rank that was chosen, passed over or sent to; those that are there first, by phase.
     pub fn ranks(&self) -> Vec<Rank<'_>> {
         let mut workers: BTreeSet<Worker> = self.workers.iter().map(|(worker, _)| worker).collect();
@@ -103,7 +108,7 @@ impl Rollup {
             phases: Vec::new(),
             requests: life.map_or(0, |life| life.requests),
             in_flight: (in_flight > 0 || self.workers.unplaced() == 0).then_some(in_flight),
-            chosen: both.iter().any(|selections| selections.count > 0).then_some(chosen),
+            chosen: self.tells_of_choices().then_some(chosen),
             won_by: shown.margins.mean(),
             passed_over: shown.passed_over,
             lost_by: shown.passed_regrets.mean(),

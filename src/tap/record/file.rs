@@ -221,11 +221,11 @@ impl RecordFile {
     }
 
     /// Puts what was recorded aside under a name with this time, and begins anew; keeps the newest `keep` of those put
-    /// aside.
+    /// aside and gives the names of the one that came and of those that went.
     ///
     /// # Errors
     /// Why that could not be done; the recording is then as it was.
-    pub fn turn_over(&mut self, now_ns: u64, keep: usize) -> io::Result<()> {
+    pub fn turn_over(&mut self, now_ns: u64, keep: usize) -> io::Result<(PathBuf, Vec<PathBuf>)> {
         let aside = Aside::of(&self.path);
         let mut target = aside.name(now_ns);
         // A name that is taken is not written over.
@@ -241,7 +241,7 @@ impl RecordFile {
         // Of a file that was just made nobody else has a lock.
         let _ = file.try_lock();
         (self.file, self.size, self.begun) = (file, 0, 0);
-        aside.thin(keep)
+        Ok((target, aside.thin(keep)?))
     }
 
     /// Makes sure that everything is on the disk.
@@ -354,8 +354,8 @@ impl<'a> Aside<'a> {
         })
     }
 
-    /// Removes all but the newest `keep`.
-    fn thin(&self, keep: usize) -> io::Result<()> {
+    /// Removes all but the newest `keep`; gives what was removed.
+    fn thin(&self, keep: usize) -> io::Result<Vec<PathBuf>> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut names: Vec<PathBuf> = fs::read_dir(folder)?
             .filter_map(Result::ok)
@@ -365,7 +365,9 @@ impl<'a> Aside<'a> {
             .collect();
         names.sort();
         let over = names.len().saturating_sub(keep);
-        names.iter().take(over).try_for_each(fs::remove_file)
+        names.truncate(over);
+        names.iter().try_for_each(fs::remove_file)?;
+        Ok(names)
     }
 }
 

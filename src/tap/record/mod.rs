@@ -7,6 +7,7 @@
 
 pub mod file;
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub struct Standing {
     /// Requests that are not recorded: no room in the queue, the recording had ended, or what was written was taken away by
     /// others.
     pub lost: u64,
+    /// Requests that went with the oldest files put aside, as [`Settings::keep`] asks.
+    pub removed: u64,
     /// Values nested too deeply, recorded as a note.
     pub too_deep: u64,
     /// Why it ended early.
@@ -73,6 +76,7 @@ struct Counts {
     requests: AtomicU64,
     bytes: AtomicU64,
     lost: AtomicU64,
+    removed: AtomicU64,
     too_deep: AtomicU64,
     ended: Mutex<Option<String>>,
 }
@@ -125,11 +129,12 @@ impl Recording {
     /// How it stands.
     pub fn standing(&self) -> Standing {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { requests, bytes, lost, too_deep, ended } = &*self.counts;
+        let Counts { requests, bytes, lost, removed, too_deep, ended } = &*self.counts;
         Standing {
             requests: load(requests),
             bytes: load(bytes),
             lost: load(lost) + self.gauge.dropped(),
+            removed: load(removed),
             too_deep: load(too_deep),
             ended: ended.lock().clone(),
         }
@@ -209,6 +214,8 @@ struct Writer {
     last_ns: u64,
     /// Requests in the file that were written by us.
     in_file: u64,
+    /// The files put aside that are still there, with the requests and bytes in them that were written by us.
+    aside: HashMap<PathBuf, (u64, u64)>,
     /// When it was looked whether the file is still there.
     looked: Option<Instant>,
     /// Whether it was told that an export could not be recorded.
@@ -232,6 +239,7 @@ impl Writer {
             requests: 0,
             last_ns: 0,
             in_file: 0,
+            aside: HashMap::new(),
             looked: None,
             is_told: false,
         }
@@ -274,14 +282,26 @@ impl Writer {
             self.look(Next::Write, alarm)?;
         }
         if is_full(self.file.size()) {
-            self.file.turn_over(self.last_ns, self.settings.keep)?;
-            self.in_file = 0;
+            self.turn_over()?;
         }
         self.file.add(&pack)?;
         self.lines.clear();
         self.in_file += self.requests;
         self.counts.bytes.fetch_add(pack.len() as u64, Ordering::Relaxed);
         self.counts.requests.fetch_add(std::mem::take(&mut self.requests), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Begins a new file, and counts what went with the oldest ones.
+    fn turn_over(&mut self) -> io::Result<()> {
+        let ours = (std::mem::take(&mut self.in_file), self.file.written());
+        let (aside, gone) = self.file.turn_over(self.last_ns, self.settings.keep)?;
+        self.aside.insert(aside, ours);
+        for (requests, bytes) in gone.iter().filter_map(|path| self.aside.remove(path)) {
+            self.counts.requests.fetch_sub(requests, Ordering::Relaxed);
+            self.counts.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.counts.removed.fetch_add(requests, Ordering::Relaxed);
+        }
         Ok(())
     }
 

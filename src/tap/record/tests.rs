@@ -89,6 +89,27 @@ fn a_new_file_is_begun_in_time_and_no_line_is_torn_apart() {
         assert!(text(file).lines().all(|line| json::arrived(line.as_bytes()).is_some()));
     }
     assert!(standing.bytes > 600_000);
+    assert_eq!((standing.requests + standing.removed, standing.lost), (sent().len() as u64, 0));
+}
+
+/// What went with the oldest files is not there, and is counted.
+#[test]
+fn what_the_oldest_files_held_is_counted_when_they_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let settings = Settings { most: Some(200_000), keep: 1, ..settings(&path) };
+    let (mut recorder, recording) = Recording::start(settings, Arc::new(|words: &str| panic!("{words}"))).unwrap();
+    for (signal, bytes, at_ns) in sent() {
+        recorder.take(&Item::straight(signal, &bytes, at_ns));
+    }
+    drop(recorder);
+    let standing = recording.finish();
+    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let there: u64 = files.iter().map(|file| text(file).lines().count() as u64).sum();
+    let bytes: u64 = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
+    assert!(files.len() == 2 && standing.removed > 0, "{files:?}");
+    assert_eq!((standing.requests, standing.bytes, standing.lost), (there, bytes, 0));
+    assert_eq!(standing.requests + standing.removed, sent().len() as u64);
 }
 
 #[test]
