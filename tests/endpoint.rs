@@ -599,6 +599,23 @@ fn a_taken_port_leaves_nothing_behind() {
     TcpListener::bind(("127.0.0.1", free)).expect("the other port is free again");
 }
 
+/// A gRPC export of which three bytes have come, in plain HTTP/2.
+fn half_a_message(grpc: SocketAddr) -> TcpStream {
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        [&[0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream], payload].concat()
+    };
+    let path = b"/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+    // POST, http, then :path, :authority and content-type as they are (RFC 7541 §6.2.2).
+    let mut head = vec![0x83, 0x86, 0x04, path.len() as u8];
+    head.extend(path);
+    head.extend(b"\x01\x01x\x0f\x10\x10application/grpc");
+    let mut stream = TcpStream::connect(grpc).unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+    let frames = [frame(4, 0, 0, &[]), frame(1, 4, 1, &head), frame(0, 0, 1, &[0, 0, 0])];
+    stream.write_all(&frames.concat()).unwrap();
+    stream
+}
+
 /// B64: idle connections, an open channel and half a body do not hold the end up for more than the grace of a second.
 #[test]
 fn the_end_waits_for_nobody() {
@@ -620,13 +637,22 @@ fn the_end_waits_for_nobody() {
         b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
     )
     .unwrap();
+    let half_a_message = half_a_message(house.grpc);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while house.notices.under_way() < 2 {
+        assert!(Instant::now() < deadline, "both halves are read");
+        std::thread::yield_now();
+    }
     let (grpc, http) = (house.grpc, house.http);
     let took = house.close();
     assert!(took < Duration::from_millis(1900), "{took:?}");
+    // What was in them may be lost.
+    let notices = &house.notices;
+    assert_eq!((notices.count(Notice::CutOff), notices.lost(), notices.under_way()), (2, 2, 0), "{:?}", notices.list());
     for address in [grpc, http] {
         TcpListener::bind(address).expect("the port is free");
     }
-    for mut held in [idle, silent, half] {
+    for mut held in [idle, silent, half, half_a_message] {
         held.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let mut rest = Vec::new();
         match held.read_to_end(&mut rest) {

@@ -143,6 +143,7 @@ type Bell = Box<dyn Fn(&Notices) + Send + Sync>;
 struct Inner {
     counts: [AtomicU64; Notice::ALL.len()],
     lost: AtomicU64,
+    coming: AtomicU64,
     latest: Mutex<Latest>,
     bell: OnceLock<Bell>,
 }
@@ -186,6 +187,17 @@ impl Notices {
         self.0.lost.load(Ordering::Relaxed)
     }
 
+    /// An export of spans or logs, or of something else, whose body is coming in; see [`Coming`].
+    pub fn coming(&self, may_lose: bool) -> Coming<'_> {
+        self.0.coming.fetch_add(1, Ordering::Relaxed);
+        Coming { notices: self, may_lose, is_over: false }
+    }
+
+    /// How many bodies are coming in.
+    pub fn under_way(&self) -> u64 {
+        self.0.coming.load(Ordering::Relaxed)
+    }
+
     /// Has this called after each notice from now on; the first one asked for stays.
     pub fn on_note(&self, bell: impl Fn(&Self) + Send + Sync + 'static) {
         let _ = self.0.bell.set(Box::new(bell));
@@ -212,6 +224,36 @@ impl Notices {
         let mut list: Vec<Noted> = Notice::ALL.iter().map(noted).filter(|noted| noted.count > 0).collect();
         list.sort_by_key(|noted| latest.at[noted.notice as usize]);
         list
+    }
+}
+
+/// A body that is coming in. Let go before it [is over](Self::over), as when the program ends, it was cut off: nobody is left
+/// who would say so.
+#[derive(Debug)]
+pub struct Coming<'a> {
+    notices: &'a Notices,
+    may_lose: bool,
+    is_over: bool,
+}
+
+impl Coming<'_> {
+    /// It is whole, or whoever reads it says why it is not.
+    pub fn over(&mut self) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.notices.0.coming.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.notices.note(Notice::CutOff, "an export had not come whole when it was let go");
+            if self.may_lose {
+                self.notices.lose();
+            }
+            self.over();
+        }
     }
 }
 

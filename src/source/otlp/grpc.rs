@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use tonic::{Code, Status};
 
 use crate::source::intake::{Payload, Refusal, Signal};
-use crate::source::notices::Notice;
+use crate::source::notices::{Coming, Notice};
 use crate::source::way::{self, Way};
 
 use super::body::Broken;
@@ -62,7 +62,9 @@ async fn export(shared: &Shared, request: Request) -> Result<Response, Status> {
         return Err(Status::unimplemented(format!("{asked}: no such method here; there are {there_are}")));
     };
     let limit = shared.times.body;
-    let taken = tokio::time::timeout(limit, take(shared, signal, request)).await;
+    let mut coming = shared.notices.coming(signal != Signal::Metrics);
+    let taken = tokio::time::timeout(limit, take(shared, signal, request, &mut coming)).await;
+    coming.over();
     let taken = taken.unwrap_or_else(|_| Err(Status::deadline_exceeded(answer::late(limit))));
     taken.inspect_err(|status| {
         if signal != Signal::Metrics && notice_of(status).is_some_and(Notice::loses) {
@@ -72,7 +74,7 @@ async fn export(shared: &Shared, request: Request) -> Result<Response, Status> {
 }
 
 /// Takes an export from a sender who may send it here.
-async fn take(shared: &Shared, signal: Signal, request: Request) -> Result<Response, Status> {
+async fn take(shared: &Shared, signal: Signal, request: Request, coming: &mut Coming<'_>) -> Result<Response, Status> {
     let (head, body) = request.into_parts();
     let way = Way::of(head.headers.get(way::HEADER).and_then(|ids| ids.to_str().ok()));
     let limit = shared.max_message;
@@ -81,7 +83,9 @@ async fn take(shared: &Shared, signal: Signal, request: Request) -> Result<Respo
         Broken::TooLarge => too_large(limit),
         Broken::Early(how) => Status::aborted(format!("the message ended early: {how}")),
     };
-    let whole = shared.room.whole(body, limit.saturating_add(framing::FRAME)).await.map_err(broken)?;
+    let whole = shared.room.whole(body, limit.saturating_add(framing::FRAME)).await;
+    coming.over();
+    let whole = whole.map_err(broken)?;
     let (coding, message) = framing::message(&head.headers, &whole.bytes)?;
     // Its room is held until the answer, and so is the room for what it inflates to.
     let (message, _rooms) = if coding == Coding::Identity {

@@ -68,6 +68,13 @@ pub(super) async fn serve(
     drop(listener);
     let _ = tokio::time::timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
     connections.shutdown().await;
+    // A stream of HTTP/2 runs beside its connection and hears a moment later that it is gone: what was cut off is counted.
+    let _ = tokio::time::timeout(GRACE, async {
+        while notices.under_way() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 /// Why the system gives no connection, and what to do.
