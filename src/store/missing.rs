@@ -96,8 +96,10 @@ impl Unseen {
 pub enum Lack {
     /// None.
     None,
-    /// All.
-    All,
+    /// All: they were lost or let go, or may have been on their way.
+    Lost,
+    /// All: their spans may have been sampled out.
+    SampledOut,
     /// Any of them, but not all: so many are too many.
     AllBut(u64),
 }
@@ -111,13 +113,13 @@ impl Store {
             return Lack::None;
         }
         if self.counts.requests_evicted > 0 || self.checked.may_lack(unseen.requests) {
-            return Lack::All;
+            return Lack::Lost;
         }
         let alone = self.requests.values().filter(|request| request.facts.has_record && request.facts.spans == 0);
         match alone.count() as u64 {
             0 => Lack::None,
             recorded if recorded < unseen.successes => Lack::AllBut(unseen.successes - recorded),
-            _ => Lack::All,
+            _ => Lack::SampledOut,
         }
     }
 

@@ -19,6 +19,9 @@ pub struct PhaseCounts {
     pub client: BTreeMap<String, u64>,
     /// Roots joined to them, by outcome; requests without a root as `no root`.
     pub root: BTreeMap<String, u64>,
+    /// Records whose request can have no root here: its endpoint makes none, or nothing of the run has one, as where the
+    /// lifecycle is not traced. They are compared with nothing and in no count of either side.
+    pub without_root: u64,
     /// Differences that have a name. Cut-off roots are counted in no other place.
     pub classes: BTreeMap<Class, u64>,
 }
@@ -53,6 +56,8 @@ pub struct Comparison {
     pub roots: u64,
     /// Successes whose tokens were compared.
     pub tokens_compared: u64,
+    /// Whether any request has a root.
+    is_traced: bool,
 }
 
 impl Comparison {
@@ -85,6 +90,13 @@ impl Comparison {
         unequal
     }
 
+    /// Whether any outcome of the two sides was compared.
+    pub fn compared(&self) -> bool {
+        self.phases
+            .values()
+            .any(|counts| !counts.client.is_empty() || !counts.root.is_empty() || !counts.classes.is_empty())
+    }
+
     /// Whether everything agrees.
     pub fn agrees(&self) -> bool {
         self.disagreements.is_empty() && self.unequal_counts().is_empty()
@@ -105,7 +117,8 @@ pub fn compare<'a>(
             id => by_id.entry(id).or_default().push((key, facts)),
         }
     }
-    let mut comparison = Comparison::default();
+    let mut roots = by_id.values().flatten().chain(&rest);
+    let mut comparison = Comparison { is_traced: roots.any(|(_, facts)| facts.has_root), ..Comparison::default() };
     let mut listed = HashSet::new();
     for record in &list.records {
         if !record.x_request_id.is_empty() && !listed.insert(&record.x_request_id) {
@@ -163,14 +176,13 @@ impl Comparison {
         }
         let side = sides.first();
         let verdict = judge(record, side.map(|(_, facts)| *facts), || side.and_then(|(key, _)| status(*key)));
+        let untraced = !self.is_traced && side.is_some_and(|(_, facts)| facts.has_http);
+        if verdict == Verdict::Nothing || (verdict == Verdict::Waiting && untraced) {
+            counts.without_root += 1;
+            return;
+        }
         if let Some((_, facts)) = side {
             let word = if facts.has_root { facts.outcome_text() } else { "no root" };
-            // Where no root can be, both sides count the same.
-            let word = if verdict == Verdict::Nothing {
-                record.seen.outcome().map_or(word, |outcome| outcome.word())
-            } else {
-                word
-            };
             *counts.root.entry(word.to_owned()).or_default() += 1;
             self.roots += u64::from(facts.has_root);
         }
@@ -230,4 +242,49 @@ fn cut_off(list: &LoadList, facts: &Facts) -> Option<CompactString> {
         list.records.iter().filter(|record| record.phase == *open && record.seen.outcome() == Some(Outcome::Success));
     let last = finished.filter_map(|record| record.end_ns).max()?;
     (ended.saturating_add(CUT_OFF_NS) >= last).then(|| open.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Usage;
+    use super::*;
+
+    fn record(id: &str, seen: Seen) -> LoadRecord {
+        LoadRecord { x_request_id: id.into(), phase: "p".into(), seen, usage: Usage::default(), end_ns: None }
+    }
+
+    fn ended(id: &str, endpoint: &str, outcome: Option<Outcome>) -> Facts {
+        let has_root = outcome.is_some();
+        Facts {
+            x_request_id: id.into(),
+            endpoint: endpoint.into(),
+            outcome,
+            has_root,
+            has_http: true,
+            ..Facts::default()
+        }
+    }
+
+    fn compared(records: Vec<LoadRecord>, requests: &[Facts]) -> Comparison {
+        let keys = (0..).map(RequestKey);
+        compare(&LoadList { records, phases: Vec::new() }, keys.zip(requests), |_| None)
+    }
+
+    /// The client's own word is never the cluster's.
+    #[test]
+    fn where_no_root_can_be_nothing_is_compared() {
+        let (chat, completions) = ("/v1/chat/completions", "/v1/completions");
+        let failed = || vec![record("a", Seen::Code(500)), record("b", Seen::Code(529))];
+        let alone = compared(failed(), &[ended("a", completions, None), ended("b", completions, None)]);
+        assert_eq!((alone.phases["p"].without_root, alone.roots, alone.compared()), (2, 0, false));
+        assert!(alone.phases["p"].client.is_empty() && alone.phases["p"].root.is_empty() && alone.agrees());
+        let beside = [ended("a", completions, None), ended("b", chat, Some(Outcome::Success))];
+        let beside = compared(failed(), &beside);
+        assert_eq!((beside.phases["p"].without_root, beside.compared(), beside.disagreements.len()), (1, true, 1));
+        // A lifecycle that is not traced gives no request a root; one that is traced lacks one.
+        let untraced = compared(failed(), &[ended("a", chat, None), ended("b", chat, None)]);
+        assert_eq!((untraced.phases["p"].without_root, untraced.compared(), untraced.agrees()), (2, false, true));
+        let lacks = compared(failed(), &[ended("a", chat, None), ended("b", chat, Some(Outcome::Rejected))]);
+        assert_eq!((lacks.phases["p"].without_root, lacks.disagreements.len()), (0, 1));
+    }
 }

@@ -79,7 +79,12 @@ pub struct Unequal {
 impl Ledger {
     /// Whether it counts, rather than lists.
     pub fn has_counts(&self) -> bool {
-        !self.counts.is_empty() || [self.broken, self.errors, self.without_root].iter().any(|count| *count > 0)
+        self.compares() || self.without_root > 0
+    }
+
+    /// Whether it counts requests that must have a root.
+    pub fn compares(&self) -> bool {
+        !self.counts.is_empty() || self.broken > 0 || self.errors > 0
     }
 
     /// Compares counts with the roots, in the order of [`Outcome::ALL`], then those that broken streams may have together.

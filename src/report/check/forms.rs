@@ -162,8 +162,8 @@ impl Display for CheckReport {
             for phase in &load.phases {
                 writeln!(
                     f,
-                    "  {}: client {:?}, roots {:?}, {:?}",
-                    phase.phase, phase.client, phase.root, phase.classes
+                    "  {}: client {:?}, roots {:?}, {:?}, {} without root",
+                    phase.phase, phase.client, phase.root, phase.classes, phase.without_root
                 )?;
             }
         }

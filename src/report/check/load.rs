@@ -39,6 +39,8 @@ pub struct PhaseRow {
     pub client: BTreeMap<String, u64>,
     /// The roots' counts.
     pub root: BTreeMap<String, u64>,
+    /// Requests that can have no root here, and were compared with nothing.
+    pub without_root: u64,
     /// Named differences.
     pub classes: BTreeMap<&'static str, u64>,
 }
@@ -98,7 +100,7 @@ fn is_accepted(one: &(&str, u64, u64), rules: &Rules) -> bool {
 }
 
 /// The check that compares counts.
-const COUNT: &str = "load.count";
+pub(super) const COUNT: &str = "load.count";
 
 fn sentence((outcome, client, root): &(&str, u64, u64)) -> String {
     format!("the ledger counts {client} {outcome}, the roots {root}")
@@ -125,16 +127,21 @@ pub(super) fn told(unseen: Unseen) -> String {
 /// side may lack requests.
 #[derive(Default)]
 pub(super) struct Counted {
+    is_asked: bool,
     compared: bool,
     may_lack: bool,
+    was_lost: bool,
     unequal: Vec<String>,
 }
 
 impl Counted {
-    /// Where counts were compared: the differences in sentences, and what the cluster's side may lack.
-    pub(super) fn take(&mut self, unequal: Vec<String>, lack: Lack) {
-        self.compared = true;
+    /// What comparing counts came to: the differences in sentences, what the cluster's side may lack, and whether there was
+    /// anything to compare.
+    pub(super) fn take(&mut self, unequal: Vec<String>, lack: Lack, compared: bool) {
+        self.is_asked = true;
+        self.compared |= compared || !unequal.is_empty();
         self.may_lack |= lack != Lack::None;
+        self.was_lost |= lack == Lack::Lost;
         self.unequal.extend(unequal);
         if let Lack::AllBut(missing) = lack {
             let requests = format::noun(missing, "request", "requests");
@@ -143,6 +150,22 @@ impl Counted {
                  from records alone"
             ));
         }
+    }
+
+    /// Whether requests that the generator saw could not be compared, but for those that were sampled out.
+    pub(super) fn is_partial(&self) -> bool {
+        self.was_lost || self.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_asked && !self.compared
+    }
+
+    /// That there was nothing to compare.
+    pub(super) fn nothing(&self) -> Option<String> {
+        let words = "nothing of the load generator's could be compared: it tells of no request that can have a root here, for \
+                     its endpoint makes none or the lifecycle is not traced (DYN_LIFECYCLE_TRACE_ENABLED)";
+        self.is_empty().then(|| words.into())
     }
 
     /// Fills the check's row.
@@ -189,6 +212,7 @@ impl LoadRows {
             phase: phase.to_string(),
             client: counts.client.clone(),
             root: counts.root.clone(),
+            without_root: counts.without_root,
             classes: Class::ALL
                 .into_iter()
                 .filter_map(|class| Some((class.word(), *counts.classes.get(&class)?)))

@@ -92,18 +92,24 @@ impl CheckRow {
 pub enum Whole {
     /// A strict run, of whatever is incomplete.
     Strict,
-    /// A comparison with a load generator, of which requests were let go.
+    /// A comparison with a load generator, of which requests were lost, let go or still on their way, or that had nothing
+    /// to compare.
     Comparison,
+    /// Any run, of which no request came, unless it says how many it expects.
+    Run,
 }
 
 impl Whole {
     /// What fails of what is incomplete.
-    fn of(incomplete: &[String], store: &Store, rules: &Rules) -> Option<Self> {
+    fn of(incomplete: &[String], counted: &load::Counted, store: &Store, rules: &Rules) -> Option<Self> {
         let compares = rules.load.is_some() || rules.ledger.is_some();
         if rules.strict && !incomplete.is_empty() {
             return Some(Self::Strict);
         }
-        (compares && gone(store) > 0).then_some(Self::Comparison)
+        if is_empty(store) && rules.expectations.is_empty() {
+            return Some(Self::Run);
+        }
+        (compares && (gone(store) > 0 || (rules.asks(load::COUNT) && counted.is_partial()))).then_some(Self::Comparison)
     }
 
     /// In words.
@@ -111,6 +117,7 @@ impl Whole {
         match self {
             Self::Strict => "a strict run",
             Self::Comparison => "a comparison with a load generator",
+            Self::Run => "a run without requests (--expect '>=0' lets it pass)",
         }
     }
 }
@@ -176,12 +183,16 @@ impl CheckReport {
             // What is missing makes counts differ.
             let unequal = if lack == Lack::None { comparison.unequal_counts() } else { Vec::new() };
             let rows = LoadRows::of(&comparison, unequal);
-            counted.take(rows.sentences(), lack);
+            counted.take(rows.sentences(), lack, comparison.compared());
             load = Some(rows);
         }
         let roots = store.standing().by_outcome;
+        let is_traced = roots.iter().any(|count| *count > 0) || !store.requests().any(|(_, facts)| facts.has_http);
         let mut ledger = rules.ledger.as_ref().map(|ledger| LedgerRows::of(ledger, roots));
         if let Some(rows) = &mut ledger {
+            if !is_traced {
+                rows.unequal.clear();
+            }
             let missing = rows.missing(rules);
             let lack = store.may_lack(missing);
             if lack != Lack::None {
@@ -190,17 +201,20 @@ impl CheckReport {
             }
             if rules.ledger.as_ref().is_some_and(Ledger::has_counts) {
                 // The roots that were let go are among no counts, also where these are equal.
-                counted.take(rows.sentences(), if gone(store) > 0 { Lack::All } else { lack });
+                let lack = if gone(store) > 0 { Lack::Lost } else { lack };
+                let compares = is_traced && rules.ledger.as_ref().is_some_and(Ledger::compares);
+                counted.take(rows.sentences(), lack, compares);
             }
             rows.drop_accepted(rules);
         }
-        counted.answer(&mut checks, rules);
         let expectations: Vec<ExpectationRow> =
             rules.expectations.iter().map(|expectation| expect(store, scope.as_ref(), expectation)).collect();
         let mut incomplete = incomplete(store, input, scope.as_ref(), rules);
         incomplete.extend(unseen);
         incomplete.extend(rules.load.iter().flat_map(LoadList::gaps));
-        let incomplete_fails = Whole::of(&incomplete, store, rules);
+        incomplete.extend(counted.nothing());
+        let incomplete_fails = Whole::of(&incomplete, &counted, store, rules);
+        counted.answer(&mut checks, rules);
         let passed = incomplete_fails.is_none()
             && expectations.iter().all(|row| row.met)
             && checks.iter().all(|check| check.failing == 0)
@@ -277,6 +291,9 @@ fn is_accepted(store: &Store, rules: &Rules, one: &Disagreement) -> bool {
 /// What came and could not be asked.
 fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<RequestKey>>, rules: &Rules) -> Vec<String> {
     let mut out = input.problems.clone();
+    if is_empty(store) {
+        out.push("no request came".into());
+    }
     if scope.is_some_and(BTreeSet::is_empty) && !store.is_empty() {
         out.push(format!("the filter matches none of {} requests", store.len()));
     }
@@ -305,6 +322,11 @@ fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<Reque
         ));
     }
     out
+}
+
+/// Whether there was no request at all.
+fn is_empty(store: &Store) -> bool {
+    store.is_empty() && gone(store) == 0
 }
 
 /// Requests that are gone, and of which only what the checks said is left.

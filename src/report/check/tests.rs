@@ -18,7 +18,52 @@ fn record(id: &str) -> LoadRecord {
     }
 }
 
-/// What was lost, or had not come yet, is not missed.
+/// A store that has one request, of which nothing tells how it ended.
+fn with_one_request() -> Store {
+    let mut store = Store::new(crate::store::Limits::default());
+    let records = vec![Record::payload_marker("r1", 1, "", "{}".into())];
+    store.ingest(&Batch { records, ..Batch::default() }, 1);
+    store.finish(1);
+    store.check_all();
+    store
+}
+
+/// Nothing came, as from an exporter with another address: that is no pass, unless nothing was expected.
+#[test]
+fn a_run_without_requests_does_not_pass() {
+    let mut store = Store::new(crate::store::Limits::default());
+    store.check_all();
+    let report =
+        |expectations| CheckReport::of(&store, &InputSection::default(), &Rules { expectations, ..Rules::default() });
+    let nothing = report(Vec::new());
+    assert_eq!((nothing.passed, nothing.incomplete_fails), (false, Some(Whole::Run)));
+    assert!(nothing.to_string().contains("✕ not asked, which fails a run without requests"), "{nothing}");
+    assert!(nothing.to_string().ends_with("(never a pass)\n") && nothing.to_string().contains(": no request came\n"));
+    assert!(report(vec![Expectation::read(">=0").unwrap()]).passed);
+    assert!(!report(vec![Expectation::read(">=1").unwrap()]).passed);
+}
+
+/// Completions make no root, and without tracing nothing does: of those the client's word is compared with nothing, which is
+/// no agreement.
+#[test]
+fn a_comparison_of_nothing_does_not_pass() {
+    let store = with_one_request();
+    let mut ledger = Ledger { without_root: 4, ..Ledger::default() };
+    let report = |ledger: &Ledger, skip: &[&str]| {
+        let skip = skip.iter().map(|id| (*id).to_owned()).collect();
+        let rules = Rules { ledger: Some(ledger.clone()), skip, ..Rules::default() };
+        CheckReport::of(&store, &InputSection::default(), &rules)
+    };
+    let nothing = report(&ledger, &[]);
+    let count = nothing.checks.iter().find(|row| row.id == "load.count").unwrap();
+    assert_eq!((nothing.incomplete_fails, count.holds), (Some(Whole::Comparison), 0), "{nothing}");
+    assert!(nothing.to_string().contains("it tells of no request that can have a root here"), "{nothing}");
+    assert_eq!(report(&ledger, &["load"]).incomplete_fails, None);
+    ledger.counts.insert("rejected", 0);
+    assert_eq!(report(&ledger, &[]).incomplete_fails, None, "that none was rejected is something");
+}
+
+/// What was lost, or had not come yet, is not missed, and leaves no comparison that passes.
 #[test]
 fn a_request_that_may_have_been_lost_is_not_missed() {
     let record = record("x");
@@ -26,15 +71,15 @@ fn a_request_that_may_have_been_lost_is_not_missed() {
     let mut ledger = Ledger::default();
     ledger.counts.insert("success", 1);
     let rules = Rules { load, ledger: Some(ledger), ..Rules::default() };
-    let mut store = Store::new(crate::store::Limits::default());
+    let mut store = with_one_request();
     let report = |store: &Store| CheckReport::of(store, &InputSection::default(), &rules);
-    store.check_all();
     assert!(!report(&store).passed);
     store.note_losses();
     store.check_all();
     let lost = report(&store);
     let count = lost.checks.iter().find(|row| row.id == "load.count").unwrap();
-    assert!(lost.passed && (count.violated, count.unknown) == (0, 1), "{lost}");
+    assert_eq!((lost.incomplete_fails, count.violated, count.unknown), (Some(Whole::Comparison), 0, 1), "{lost}");
+    assert!(lost.checks.iter().all(|row| row.failing == 0), "{lost}");
     assert!(lost.incomplete.iter().any(|told| told.contains("without a root here")), "{lost}");
 }
 
@@ -83,16 +128,18 @@ fn what_was_let_go_is_not_missed_and_a_comparison_without_it_fails_in_every_form
 /// A list that is shorter than its manifest says is told, and fails a strict run.
 #[test]
 fn a_list_that_lacks_requests_of_a_phase_is_incomplete() {
-    let mut store = Store::new(crate::store::Limits::default());
-    store.check_all();
+    let store = with_one_request();
     let phase = |requests| LoadPhase { phase: "p".into(), end_ns: None, requests };
     for (requests, told, strict) in
-        [(None, false, false), (Some(0), false, true), (Some(60), true, false), (Some(60), true, true)]
+        [(None, false, false), (Some(1), false, true), (Some(60), true, false), (Some(60), true, true)]
     {
-        let load = Some(LoadList { records: Vec::new(), phases: vec![phase(requests)] });
+        let load = Some(LoadList {
+            records: vec![LoadRecord { seen: Seen::Refused, ..record("x") }],
+            phases: vec![phase(requests)],
+        });
         let report = CheckReport::of(&store, &InputSection::default(), &Rules { load, strict, ..Rules::default() });
         assert_eq!(
-            report.to_string().contains("has 0 requests of phase \"p\", its manifest counts 60"),
+            report.to_string().contains("has 1 requests of phase \"p\", its manifest counts 60"),
             told,
             "{report}"
         );
@@ -116,19 +163,18 @@ fn what_the_load_generator_contradicts_is_in_the_rows() {
         ledger.counts.insert("success", success);
         Some(ledger)
     };
-    let mut store = Store::new(crate::store::Limits::default());
-    store.check_all();
+    let store = with_one_request();
     let report = |rules: &Rules| CheckReport::of(&store, &InputSection::default(), rules);
     let row = |report: &CheckReport, id: &str| {
         let row = report.checks.iter().find(|row| row.id == id).unwrap();
         (row.holds, row.violated, row.unknown, row.failing)
     };
     let listed = report(&Rules { load: Some(twice.clone()), ..Rules::default() });
-    assert_eq!((listed.passed, row(&listed, "load.request")), (false, (0, 1, 0, 1)), "{listed}");
-    assert_eq!((row(&listed, "load.count"), row(&listed, "load.tokens")), ((1, 0, 0, 0), (0, 0, 0, 0)));
+    assert_eq!((listed.passed, row(&listed, "load.request")), (false, (0, 1, 1, 1)), "{listed}");
+    assert_eq!((row(&listed, "load.count"), row(&listed, "load.tokens")), ((1, 0, 0, 0), (0, 0, 1, 0)));
     let accepted = Rules { load: Some(twice), baseline: Accepted::read("load.request").unwrap(), ..Rules::default() };
     let accepted = report(&accepted);
-    assert_eq!((accepted.passed, row(&accepted, "load.request")), (true, (0, 1, 0, 0)), "{accepted}");
+    assert_eq!((accepted.passed, row(&accepted, "load.request")), (true, (0, 1, 1, 0)), "{accepted}");
     for (success, answer) in [(0, (1, 0, 0, 0)), (2, (0, 1, 0, 1))] {
         let counted = report(&Rules { ledger: ledger(success), ..Rules::default() });
         assert_eq!((counted.passed, row(&counted, "load.count")), (success == 0, answer), "{counted}");
