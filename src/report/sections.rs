@@ -436,7 +436,8 @@ pub struct WorkerRow {
     pub retries: u64,
     /// Attempts in which it was lost.
     pub lost: u64,
-    /// Times it was chosen; none where neither spans nor records tell of choices.
+    /// Times it was chosen, as spans and records tell; of a worker with a row of each origin, as spans do and as records do.
+    /// None where neither tells of any choice.
     pub selected: Option<u64>,
     /// Payloads it admitted or refused.
     pub payload_bytes: Quantiles<u64>,
@@ -449,9 +450,17 @@ impl WorkerRow {
         let tells = rollup.tells_of_choices();
         for (dispatches, origin) in [(&rollup.dispatch, Origin::Span), (&rollup.dispatch_inferred, Origin::Inferred)] {
             for ((phase, worker), of_worker) in &dispatches.by_worker {
-                let chosen = |selections: &Selections| {
+                let chosen = |selections: &Selections| -> u64 {
                     let of = selections.by_worker.get(worker);
                     of.map_or(0, |of| of.pools.iter().filter(|(pool, _)| phase.fits_pool(**pool)).map(|(_, n)| n).sum())
+                };
+                let [by_spans, by_records] = [&rollup.selection, &rollup.selection_records].map(chosen);
+                let other = if origin == Origin::Span { &rollup.dispatch_inferred } else { &rollup.dispatch };
+                // Of a worker that has two rows each tells of its own.
+                let selected = match (other.by_worker.contains_key(&(*phase, *worker)), origin) {
+                    (false, _) => by_spans + by_records,
+                    (true, Origin::Span) => by_spans,
+                    (true, _) => by_records,
                 };
                 rows.push(Self {
                     worker: worker.id.to_string(),
@@ -462,7 +471,7 @@ impl WorkerRow {
                     results: of_worker.results.iter().map(|(result, count)| (word(result), count)).collect(),
                     retries: of_worker.retries,
                     lost: of_worker.lost,
-                    selected: tells.then(|| chosen(&rollup.selection) + chosen(&rollup.selection_records)),
+                    selected: tells.then_some(selected),
                     payload_bytes: (&of_worker.payloads).into(),
                 });
             }

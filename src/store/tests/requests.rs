@@ -90,6 +90,46 @@ fn a_leg_whose_attempt_is_still_to_come_is_one_leg() {
     }
 }
 
+/// Records may be missing: one that is left is of the attempt that its choice led to.
+#[test]
+fn a_choice_is_of_the_attempt_that_followed_it() {
+    let attempt = |id: u64, number: u32, worker: &str, at_ms: u64, outcome: &str| {
+        span(1, id, 2, "kv_router.route_request", at_ms, at_ms + 5)
+            .with("request_id", "r1")
+            .with("worker_id", worker)
+            .with("dp_rank", 0)
+            .with("phase", "Aggregated")
+            .with("request.attempt", number)
+            .with("request.outcome", outcome)
+    };
+    let specs = [attempt(6, 0, "77", 10, "worker_disconnected"), attempt(7, 1, "88", 500, "success")];
+    let chose = |at_ms: u64, candidates: &str| {
+        let count = candidates.matches(']').count();
+        format!(
+            r#"{{"event_type":"router_selection","event_time_unix_ms":{},"selection":{{"request_id":"r1","worker_type":"decode","candidate_count":{count},"candidates":[{candidates}]}}}}"#,
+            EPOCH_MS + at_ms
+        )
+    };
+    let (first, second) = (chose(9, "[77,0,1.5],[88,0,2.5]"), chose(499, "[88,0,3.5]"));
+    // A clock that is ahead, and a worker who is no candidate of the other.
+    let late = chose(600, "[88,0,3.5]");
+    for (records, expected) in [
+        (vec![&first, &second], [Some(1.5), Some(3.5)]),
+        (vec![&second], [None, Some(3.5)]),
+        (vec![&first], [Some(1.5), None]),
+        (vec![&late], [None, Some(3.5)]),
+    ] {
+        let mut store = store();
+        send(&mut store, &specs, 1);
+        records.into_iter().for_each(|json| record(&mut store, json));
+        store.refresh(1);
+        let [(_, facts)] = all(&store)[..] else { panic!("{:?}", all(&store)) };
+        let costs: Vec<_> =
+            facts.legs.iter().map(|leg| leg.selection.as_ref().and_then(|choice| choice.selected?.cost)).collect();
+        assert_eq!(costs, expected);
+    }
+}
+
 #[test]
 fn several_requests_share_a_trace() {
     let mut store = store();
