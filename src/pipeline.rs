@@ -112,7 +112,9 @@ pub fn start_with(
                 },
             };
             let Some(first) = first else {
-                bring_up_to_date(&mut store.lock(), clock());
+                let now_ns = clock();
+                bring_up_to_date(&mut store.lock(), now_ns);
+                taps.iter_mut().for_each(|tap| tap.end(now_ns));
                 changed();
                 return;
             };

@@ -19,7 +19,7 @@ use crate::source::notices::{Notice, Notices};
 use crate::source::otlp::{self, Bound, Clients, Endpoint};
 use crate::source::remote::{self, Until};
 use crate::source::replay::Play;
-use crate::store::Store;
+use crate::store::{Coming, Store};
 use crate::tap::Alarm;
 use crate::tui::{self, RunArgs, Setup, Shared};
 use crate::view::header::{Guard, Listener, Vitals};
@@ -221,7 +221,8 @@ impl Stage {
             .spawn(move || {
                 stores::into_intake(&from, standing.as_deref(), &intake, &shared);
                 if from.until != Until::Ever {
-                    files::settle(&shared, clock(), false);
+                    let now_ns = clock();
+                    files::settle(&shared, now_ns, false, Coming::Writing(now_ns));
                 }
             })
             .map(drop)

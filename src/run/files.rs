@@ -12,7 +12,7 @@ use crate::report::InputSection;
 use crate::source::file::follow::Followed;
 use crate::source::file::{self, Input, Limits, Problem, Progress, Sink, Summary};
 use crate::source::intake::{Intake, Payload, Receipt, Refusal};
-use crate::store::Store;
+use crate::store::{Coming, Store};
 use crate::tui::Shared;
 use crate::view::header::{Done, Loading, Vitals};
 
@@ -148,20 +148,23 @@ pub(super) fn into_intake(mut paths: Vec<PathBuf>, standing: Option<&Standing>, 
     match followed {
         Some(path) => keep_reading(&path, &mut sink),
         None if summary.stopped => {}
-        None => settle(shared, standing.map_or_else(now_ns, Standing::now_ns), summary.bad > 0),
+        None => {
+            let now_ns = standing.map_or_else(now_ns, Standing::now_ns);
+            settle(shared, now_ns, summary.bad > 0, Coming::Recorded(now_ns));
+        }
     }
 }
 
-/// Nothing more comes: asks the checks that waited for it, in slices between which others have the store; all of them anew
+/// No more comes than this: asks the checks that waited for it, in slices between which others have the store; all of them anew
 /// when something could not be read that may be what is missing.
-pub(super) fn settle(shared: &Shared, now_ns: u64, has_losses: bool) {
+pub(super) fn settle(shared: &Shared, now_ns: u64, has_losses: bool, coming: Coming) {
     {
         let mut store = shared.store.lock();
         store.finish(now_ns);
         if has_losses || store.unplaced() > 0 {
             store.note_losses();
         }
-        store.ask_the_rest();
+        store.ask_the_rest(coming);
     }
     shared.report(|vitals| vitals.ended = true);
     let mut waits = true;

@@ -205,7 +205,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
     }
     let (mut notes, mut finished) = (Vec::new(), None);
     let mut end_ns = standing.now_ns();
-    let mut coming = if from.is_some() { Coming::Writing(now_ns()) } else { Coming::Nothing };
+    let mut coming = if from.is_some() { Coming::Writing(now_ns()) } else { Coming::Recorded(standing.now_ns()) };
     if let Some(bound) = bound {
         let addresses = |addresses: Vec<std::net::SocketAddr>| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

@@ -12,6 +12,7 @@ use crate::settings;
 use crate::source::file::{self, Limits, Problem, Progress, Sink};
 use crate::source::intake::{Payload, Receipt, Refusal};
 use crate::source::replay::{Play, Replay};
+use crate::store::Coming;
 use crate::tui::{self, Shared};
 
 /// Plays recordings on the dashboard.
@@ -61,7 +62,8 @@ fn play_all(files: &[PathBuf], mut player: Player) {
     // Each line by itself: what is joined would arrive at once.
     let summary = file::read(&inputs(files), Limits { joined: 0, ..Limits::default() }, &mut player);
     if !summary.stopped {
-        settle(&player.shared, player.play.now_ns(), summary.bad > 0);
+        let now_ns = player.play.now_ns();
+        settle(&player.shared, now_ns, summary.bad > 0, Coming::Recorded(now_ns));
     }
     player.shared.report(|vitals| {
         if let Some(loading) = &mut vitals.loading {
@@ -136,8 +138,15 @@ mod tests {
         }
     }
 
+    /// What had not come when the recording was killed, or ended, may have been on its way; when it ended long after, it was not.
     #[test]
     fn a_recording_of_a_seeded_cluster_replays_to_a_report_equal_to_the_originals() {
+        for silence_ns in [None, Some(1_000_000_000), Some(20_000_000_000)] {
+            replays_equal(silence_ns);
+        }
+    }
+
+    fn replays_equal(silence_ns: Option<u64>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl.zst");
         let settings = record::Settings { path: path.clone(), most: None, keep: 0 };
@@ -155,16 +164,22 @@ mod tests {
             pipeline::take_in(&mut original, &mut Payload::otlp(signal, delivery.body), last_ns).unwrap();
             original.refresh(last_ns);
         }
+        let end_ns = last_ns + silence_ns.unwrap_or(0);
+        if silence_ns.is_some() {
+            recorder.end(end_ns);
+        }
         drop(recorder);
         assert_eq!(recording.finish().lost, 0);
-        original.finish(last_ns);
+        original.finish(end_ns);
         // As `reqtop check` asks them, those in flight too.
-        original.check_all();
+        original.check_what_came(Coming::Recorded(end_ns));
         let checked = |store: &Store| {
             let counts = (0..checks::COUNT).map(|at| store.checked().said().counts(CheckId(at as u8)));
             (store.next_check_ns(), counts.collect::<Vec<_>>())
         };
-        assert!(original.checked().said().violations() > 0);
+        let is_settled = silence_ns == Some(20_000_000_000);
+        let (unsettled, violations) = (original.checked().unsettled().len(), original.checked().said().violations());
+        assert_eq!((unsettled == 0, violations > 0), (is_settled, is_settled), "{unsettled} {violations}");
         for speed in [Speed::Max, Speed::Times(10_000.0)] {
             let play = Play::new(speed);
             let played = Arc::new(FairMutex::new(Store::new(store::Limits::default())));
@@ -175,12 +190,12 @@ mod tests {
             play_all(std::slice::from_ref(&path), player);
             writer.join().unwrap();
             let mut played = played.lock();
-            assert_eq!(played.arrived_ns(), last_ns, "{speed}");
+            assert_eq!(played.arrived_ns(), end_ns, "{speed}");
             assert_eq!(checked(&played), checked(&original), "{speed}");
-            assert_eq!(report(&mut played, play.now_ns()), report(&mut original, last_ns), "{speed}");
+            assert_eq!(report(&mut played, play.now_ns()), report(&mut original, end_ns), "{speed}");
         }
         // And so it is on the screen over the file, long after, however often somebody looks.
-        let standing = Arc::new(Standing::new(last_ns + 100 * 86_400_000_000_000));
+        let standing = Arc::new(Standing::new(end_ns + 100 * 86_400_000_000_000));
         let held = Arc::new(FairMutex::new(Store::new(store::Limits::default())));
         let shared = Shared::new(Arc::clone(&held), Vitals::default());
         let (intake, outlet) = channel(Bounds::default());
@@ -196,7 +211,7 @@ mod tests {
         writer.join().unwrap();
         let mut held = held.lock();
         assert_eq!(checked(&held), checked(&original));
-        assert_eq!(report(&mut held, standing.now_ns()), report(&mut original, last_ns));
+        assert_eq!(report(&mut held, standing.now_ns()), report(&mut original, end_ns));
         assert!(original.standing().in_flight > 5);
     }
 

@@ -187,10 +187,10 @@ impl Notices {
         self.0.lost.load(Ordering::Relaxed)
     }
 
-    /// An export of spans or logs, or of something else, whose body is coming in; see [`Coming`].
-    pub fn coming(&self, may_lose: bool) -> Coming<'_> {
+    /// An export of spans or logs, or of something else, whose body is coming in; see [`UnderWay`].
+    pub fn begin(&self, may_lose: bool) -> UnderWay<'_> {
         self.0.coming.fetch_add(1, Ordering::Relaxed);
-        Coming { notices: self, may_lose, is_over: false }
+        UnderWay { notices: self, may_lose, is_over: false }
     }
 
     /// How many bodies are coming in.
@@ -230,13 +230,13 @@ impl Notices {
 /// A body that is coming in. Let go before it [is over](Self::over), as when the program ends, it was cut off: nobody is left
 /// who would say so.
 #[derive(Debug)]
-pub struct Coming<'a> {
+pub struct UnderWay<'a> {
     notices: &'a Notices,
     may_lose: bool,
     is_over: bool,
 }
 
-impl Coming<'_> {
+impl UnderWay<'_> {
     /// It is whole, or whoever reads it says why it is not.
     pub fn over(&mut self) {
         if !std::mem::replace(&mut self.is_over, true) {
@@ -245,7 +245,7 @@ impl Coming<'_> {
     }
 }
 
-impl Drop for Coming<'_> {
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.notices.note(Notice::CutOff, "an export had not come whole when it was let go");

@@ -240,7 +240,8 @@ impl Store {
                 continue;
             }
             request.asked.later = false;
-            self.ask(key, Moment::Settled);
+            let is_settled = self.checked.missing.coming.is_settled(request);
+            self.ask(key, if is_settled { Moment::Settled } else { Moment::Arriving });
         }
     }
 

@@ -84,6 +84,9 @@ impl Store {
     /// Takes in one batch. `now_ns` is the time of arrival.
     pub fn ingest(&mut self, batch: &Batch<'_>, now_ns: u64) -> Ingested {
         self.arrived_ns = now_ns;
+        if !(batch.spans.is_empty() && batch.records.is_empty() && batch.signs.is_empty()) {
+            self.delivered_ns = now_ns;
+        }
         self.take(batch, now_ns)
     }
 

@@ -11,10 +11,14 @@ use crate::lifecycle::batch::Batch;
 use crate::lifecycle::request::RequestKey;
 
 /// What may still be on its way when everything is asked at last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coming {
     /// Nothing: what is in files is all there is.
+    #[default]
     Nothing,
+    /// What belongs to requests of which something arrived within the grace before this time, the last that a recording
+    /// tells of; nanoseconds since the epoch. What nobody noted the arrival of is all there is.
+    Recorded(u64),
     /// What belongs to requests of which something arrived within the grace before the end: senders were listened to.
     /// Nanoseconds since the epoch.
     Arrivals {
@@ -29,9 +33,11 @@ pub enum Coming {
 
 impl Coming {
     /// Whether nothing more is expected of a request.
-    fn is_settled(self, request: &Request) -> bool {
+    pub(super) fn is_settled(self, request: &Request) -> bool {
         let (last_ns, now_ns) = match self {
             Self::Nothing => return true,
+            Self::Recorded(_) if request.arrived_ns == 0 => return true,
+            Self::Recorded(until_ns) => (request.arrived_ns, until_ns),
             Self::Arrivals { since_ns, .. } if request.news_ns() < since_ns => return true,
             Self::Arrivals { until_ns, .. } => (request.news_ns(), until_ns),
             Self::Writing(now_ns) => (request.heard.last_ns, now_ns),
@@ -40,13 +46,13 @@ impl Coming {
     }
 
     /// Whether requests that nobody has heard of may have been on their way: something arrived a short while ago.
-    fn is_open(self, arrived_ns: u64) -> bool {
+    fn is_open(self, delivered_ns: u64) -> bool {
+        let is_recent = |until_ns| delivered_ns > 0 && delivered_ns.saturating_add(GRACE_NS) > until_ns;
         match self {
             Self::Nothing => false,
             Self::Writing(_) => true,
-            Self::Arrivals { since_ns, until_ns } => {
-                arrived_ns >= since_ns && arrived_ns.saturating_add(GRACE_NS) > until_ns
-            }
+            Self::Recorded(until_ns) => is_recent(until_ns),
+            Self::Arrivals { since_ns, until_ns } => delivered_ns >= since_ns && is_recent(until_ns),
         }
     }
 }
@@ -55,6 +61,8 @@ impl Coming {
 #[derive(Default)]
 pub(super) struct Missing {
     unsettled: Vec<RequestKey>,
+    /// What may still come when requests are asked at last.
+    pub(super) coming: Coming,
     /// Whether what requests lack that nobody has heard of may have been on its way.
     is_open: bool,
     /// Parts refused that named no trace.
@@ -143,9 +151,10 @@ impl Store {
         self.ask_later(|asked| asked.answers.is_some());
     }
 
-    /// Has every request asked that was not yet, those in flight too: nothing more comes, and what is wrong with what there
-    /// is can be told.
-    pub fn ask_the_rest(&mut self) {
+    /// Has every request asked that was not yet, those in flight too: no more comes than this, and what is wrong with what
+    /// there is can be told.
+    pub fn ask_the_rest(&mut self, coming: Coming) {
+        self.checked.missing.coming = coming;
         self.ask_later(|asked| asked.answers.is_none());
     }
 
@@ -185,7 +194,7 @@ impl Store {
             }
         }
         self.checked.missing.unsettled.clear();
-        self.checked.missing.is_open = coming.is_open(self.arrived_ns);
+        self.checked.missing.is_open = coming.is_open(self.delivered_ns);
         for key in keys {
             if self.requests.get(&key).is_some_and(|request| coming.is_settled(request)) {
                 self.ask(key, Moment::Settled);

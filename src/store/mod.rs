@@ -231,6 +231,8 @@ pub struct Store {
     standing: Standing,
     version: u64,
     arrived_ns: u64,
+    /// When the last delivery came that brought anything, where that was noted.
+    delivered_ns: u64,
     /// The moment of the last refresh.
     refreshed_ns: u64,
     tables: Tables,
@@ -274,6 +276,7 @@ impl Store {
             standing: Standing::default(),
             version: 0,
             arrived_ns: 0,
+            delivered_ns: 0,
             refreshed_ns: 0,
             tables: Tables::default(),
             memory: ingest::Memory::default(),

@@ -14,6 +14,9 @@ use self::queue::Item;
 pub trait Tap: Send {
     /// Takes what came. Never waits.
     fn take(&mut self, item: &Item);
+
+    /// Everything was taken; nothing more came until then, nanoseconds since the epoch.
+    fn end(&mut self, _now_ns: u64) {}
 }
 
 /// The taps of one writer.

@@ -87,12 +87,11 @@ impl Gathered {
         if let Some(arrived_ns) = json::arrived(text) {
             let mut out = Vec::with_capacity(text.len() / 2);
             let tally = json::transcode(shape, text, &mut out)?;
-            if !out.is_empty() {
-                self.seal();
-                let ends = vec![(line, out.len())];
-                let payload = Payload { arrival: Arrival::At(arrived_ns), ..Payload::otlp(shape.signal(), out) };
-                self.ready.push(Ready { payload, ends });
-            }
+            // One that holds nothing tells that nothing came until then.
+            self.seal();
+            let ends = vec![(line, out.len())];
+            let payload = Payload { arrival: Arrival::At(arrived_ns), ..Payload::otlp(shape.signal(), out) };
+            self.ready.push(Ready { payload, ends });
             return Ok(tally);
         }
         let out = match shape.signal() {

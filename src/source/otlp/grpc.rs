@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use tonic::{Code, Status};
 
 use crate::source::intake::{Payload, Refusal, Signal};
-use crate::source::notices::{Coming, Notice};
+use crate::source::notices::{Notice, UnderWay};
 use crate::source::way::{self, Way};
 
 use super::body::Broken;
@@ -62,7 +62,7 @@ async fn export(shared: &Shared, request: Request) -> Result<Response, Status> {
         return Err(Status::unimplemented(format!("{asked}: no such method here; there are {there_are}")));
     };
     let limit = shared.times.body;
-    let mut coming = shared.notices.coming(signal != Signal::Metrics);
+    let mut coming = shared.notices.begin(signal != Signal::Metrics);
     let taken = tokio::time::timeout(limit, take(shared, signal, request, &mut coming)).await;
     coming.over();
     let taken = taken.unwrap_or_else(|_| Err(Status::deadline_exceeded(answer::late(limit))));
@@ -74,7 +74,12 @@ async fn export(shared: &Shared, request: Request) -> Result<Response, Status> {
 }
 
 /// Takes an export from a sender who may send it here.
-async fn take(shared: &Shared, signal: Signal, request: Request, coming: &mut Coming<'_>) -> Result<Response, Status> {
+async fn take(
+    shared: &Shared,
+    signal: Signal,
+    request: Request,
+    coming: &mut UnderWay<'_>,
+) -> Result<Response, Status> {
     let (head, body) = request.into_parts();
     let way = Way::of(head.headers.get(way::HEADER).and_then(|ids| ids.to_str().ok()));
     let limit = shared.max_message;

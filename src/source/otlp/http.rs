@@ -183,7 +183,7 @@ async fn take(
     let way = Way::of(request.headers().get(way::HEADER).and_then(|ids| ids.to_str().ok()));
     let limit = shared.max_message;
     // Its room is held until the answer, and so is the room for what it is made into, which may be much larger.
-    let mut coming = shared.notices.coming(signal != Signal::Metrics);
+    let mut coming = shared.notices.begin(signal != Signal::Metrics);
     let whole = body(shared, request, limit).await;
     coming.over();
     let whole = whole?;

@@ -55,7 +55,7 @@ fn what_is_in_flight_is_asked_when_nothing_more_comes() {
     assert_eq!(store.facts(key).unwrap().state, State::InFlight);
     store.check(u64::MAX);
     assert!(store.answers(key).is_none());
-    store.ask_the_rest();
+    store.ask_the_rest(Coming::Nothing);
     store.check(u64::MAX);
     let asked = store.answers(key).cloned().unwrap();
     store.check_all();

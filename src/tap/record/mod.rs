@@ -1,7 +1,8 @@
 //! The recorder: what arrives, as OTLP/JSON lines with the time it arrived.
 //!
 //! One export request a line, as the Collector's file exporter writes it; the time stands in a key of our own behind it,
-//! which OTLP's readers ignore. A thread prints and writes; the store's writer never waits for it. When the file cannot be
+//! which OTLP's readers ignore. The last line is a request of nothing: when the recording ended, as far as it did by itself.
+//! A thread prints and writes; the store's writer never waits for it. When the file cannot be
 //! written to any more the recording ends, says so, and the rest lives on. Owns: lines, when they are written, what is told
 //! of it. Keeps out: the file itself ([`file`]).
 
@@ -15,11 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use self::file::{Form, Found, RecordFile};
 use super::queue::{Entry, Exit, Gauge, Item, queue};
 use super::{Alarm, Tap};
+use crate::source::intake::Signal;
 use crate::source::otlp::json;
 
 /// The key behind each request: when it arrived, nanoseconds since the epoch as text. OTLP's readers must ignore keys they
@@ -97,6 +100,10 @@ impl Tap for Recorder {
         if !item.bytes.is_empty() {
             self.0.put(item.clone());
         }
+    }
+
+    fn end(&mut self, now_ns: u64) {
+        self.0.put(Item::straight(Signal::Traces, &Bytes::new(), now_ns));
     }
 }
 
@@ -251,6 +258,9 @@ impl Writer {
         if self.counts.ended.lock().is_some() {
             return add(&self.counts.lost, 1);
         }
+        if item.bytes.is_empty() {
+            return self.end(item.arrived_ns);
+        }
         let before = self.lines.len();
         match json::print(item.signal, &item.bytes, &mut self.lines) {
             Ok(too_deep) => add(&self.counts.too_deep, too_deep),
@@ -270,6 +280,16 @@ impl Writer {
         self.lines.push(b'\n');
         self.requests += 1;
         self.last_ns = item.arrived_ns;
+    }
+
+    /// Notes until when nothing more came of what is in the file.
+    fn end(&mut self, now_ns: u64) {
+        if self.in_file + self.requests > 0 {
+            let before = self.lines.len();
+            self.lines.extend_from_slice(br#"{"resourceSpans":[]}"#);
+            json::stamp(&mut self.lines, before, now_ns);
+            self.lines.push(b'\n');
+        }
     }
 
     fn write(&mut self, alarm: &Alarm) -> io::Result<()> {
