@@ -30,6 +30,8 @@ pub struct Input<'a> {
     pub told: &'a Told,
     /// Whether it has been silent for so long that its end counts as lost.
     pub lost: bool,
+    /// Whether more of it may be on its way: something came a short while ago, from a sender who is listened to.
+    pub arriving: bool,
     /// Marks that only the store can know.
     pub marks: Marks,
 }
@@ -347,17 +349,20 @@ fn settle_state(facts: &mut Facts, seen: &Seen, input: &Input<'_>) {
     // A root decides. Without one: the record or the log of its end; an `http-request` that failed before anything began,
     // or whose endpoint makes no root (no lifecycle span below it); for other traces, a top span that ended.
     let http_ended = seen.http.is_some_and(|http| http.1 > 0);
+    let told = facts.has_record || input.told.completed_ns.is_some();
     let ended = facts.has_root
-        || facts.has_record
-        || input.told.completed_ns.is_some()
         || (http_ended && (!seen.lifecycle || seen.http_failed))
-        || (seen.http.is_none() && !seen.lifecycle && facts.end_ns.is_some());
-    facts.state = match (ended, input.lost) {
+        || (!told && seen.http.is_none() && !seen.lifecycle && facts.end_ns.is_some());
+    // Chats have a root, and spans come seconds after the word that all is over (spec lifecycle-spans §6).
+    let may_have_root = facts.endpoint.is_empty() || facts.endpoint.contains("chat");
+    facts.state = match (ended, told) {
         (true, _) => State::Ended,
-        (false, true) => State::Lost,
+        (false, true) if input.arriving && may_have_root => State::Ending,
+        (false, true) => State::Ended,
+        (false, false) if input.lost => State::Lost,
         (false, false) => State::InFlight,
     };
-    if facts.state != State::Ended {
+    if matches!(facts.state, State::InFlight | State::Lost) {
         facts.end_ns = None;
     }
 }
@@ -369,7 +374,7 @@ fn mark(facts: &mut Facts, spans: &[SpanView<'_>]) {
                 facts.orphans += 1;
                 // An `http-request` may have a remote parent that never arrives (spec lifecycle-spans §6); and while a
                 // request is in flight, what is in flight has simply not arrived yet.
-                if span.stage != Stage::Http && facts.state != State::InFlight {
+                if span.stage != Stage::Http && !matches!(facts.state, State::InFlight | State::Ending) {
                     facts.marks.set(Marks::MISSING_PARENT);
                 }
             }

@@ -89,6 +89,8 @@ pub enum State {
     /// Something has arrived, its end has not.
     #[default]
     InFlight,
+    /// A record or a log has told that it is over; its spans, and with them its root, may be on their way.
+    Ending,
     /// Its end has arrived: a root, or what ends a request that has none.
     Ended,
     /// Nothing came for a long time and the end is missing although expected.
@@ -177,6 +179,7 @@ impl Facts {
             (Some(_), _) if !self.outcome_word.is_empty() => &self.outcome_word,
             (Some(outcome), _) => outcome.word(),
             (None, State::InFlight) => "in flight",
+            (None, State::Ending) => "ending",
             (None, State::Ended) => "no root",
             (None, State::Lost) => "end missing",
         }

@@ -228,7 +228,7 @@ pub fn reference() -> impl Iterator<Item = (&'static str, &'static str, &'static
 
 fn outcomes() -> Vec<&'static str> {
     let mut words = Outcome::ALL.map(Outcome::word).to_vec();
-    words.extend(["in flight", "no root", "end missing"]);
+    words.extend(["in flight", "ending", "no root", "end missing"]);
     words
 }
 
@@ -237,7 +237,7 @@ fn phases() -> Vec<&'static str> {
 }
 
 fn states() -> Vec<&'static str> {
-    [State::InFlight, State::Ended, State::Lost].map(state).to_vec()
+    [State::InFlight, State::Ending, State::Ended, State::Lost].map(state).to_vec()
 }
 
 fn layouts() -> Vec<&'static str> {
@@ -255,6 +255,7 @@ fn origins() -> Vec<&'static str> {
 fn state(state: State) -> &'static str {
     match state {
         State::InFlight => "in_flight",
+        State::Ending => "ending",
         State::Ended => "ended",
         State::Lost => "lost",
     }

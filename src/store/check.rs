@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use super::group::REGROUP_NS;
 use super::held::Until;
 use super::missing::Missing;
+use super::settle::LOST_CHECK_NS;
 use super::{Request, Store, read};
 use crate::checks::{self, Alike, Answer, Answers, COUNT, CheckId, Finding, Learned, Moment, Run};
 use crate::lifecycle::facts::{Marks, State};
@@ -201,7 +202,8 @@ impl Store {
         }
         let regroup = (!self.dirty_traces.is_empty()).then(|| self.arrived_ns.saturating_add(REGROUP_NS));
         let settled = self.checked.later.front().map(|(due_ns, _)| *due_ns);
-        regroup.into_iter().chain(settled).min()
+        let ended = (!self.ending.is_empty()).then(|| self.lost_checked_ns.saturating_add(LOST_CHECK_NS));
+        regroup.into_iter().chain(settled).chain(ended).min()
     }
 
     /// A request changed: asks it soon if it has ended, and once more when it is settled.

@@ -150,6 +150,8 @@ pub struct Standing {
     pub by_outcome: [u64; 6],
     /// Not ended yet.
     pub in_flight: u64,
+    /// Over as told, with a root that may be on its way.
+    pub ending: u64,
     /// End missing although expected.
     pub lost: u64,
     /// Without a root, in flight or not.
@@ -249,6 +251,7 @@ pub struct Store {
     /// Records on their way from one request to another with the same id, each with the one it comes from.
     moved_records: Vec<(RequestKey, Record)>,
     in_flight: Set<RequestKey>,
+    ending: Set<RequestKey>,
     /// Requests in the order they ended: the first to go.
     ended: VecDeque<RequestKey>,
     /// Traces that belong to no request (control traffic), oldest first.
@@ -290,6 +293,7 @@ impl Store {
             dirty_requests: Vec::new(),
             moved_records: Vec::new(),
             in_flight: HashSet::default(),
+            ending: HashSet::default(),
             ended: VecDeque::new(),
             control: VecDeque::new(),
             loose: records::Loose::default(),

@@ -159,6 +159,8 @@ impl Store {
             records: &records,
             told: &told,
             lost: at_ns.saturating_sub(last_ns) >= self.limits.lost_after_ns,
+            // Back in time everything came when it ended.
+            arriving: false,
             marks: self.marks_of(request, self.spans_in(key, request)),
         })
     }

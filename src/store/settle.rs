@@ -1,5 +1,6 @@
 //! Bringing facts, standing and accounts up to date with what changed.
 
+use super::check::GRACE_NS;
 use super::gone::Gone;
 use super::group::LARGE;
 use super::held::Until;
@@ -20,7 +21,7 @@ use crate::lifecycle::stage::Outcome;
 pub(super) const MOST_READ: usize = 16_384;
 
 /// How often requests in flight are looked at for having gone silent.
-const LOST_CHECK_NS: u64 = 1_000_000_000;
+pub(super) const LOST_CHECK_NS: u64 = 1_000_000_000;
 
 impl Store {
     /// Assembles the facts of every request that changed. `all` leaves no silent one for the next look at them.
@@ -28,15 +29,17 @@ impl Store {
         self.place_moved_records(now_ns);
         if all || now_ns.abs_diff(self.lost_checked_ns) >= LOST_CHECK_NS {
             self.find_lost(now_ns);
+            self.find_ended(now_ns, all);
         }
         let dirty = std::mem::take(&mut self.dirty_requests);
         self.version += u64::from(!dirty.is_empty());
         for key in dirty {
-            self.settle_request(key, now_ns);
+            self.settle_request(key, now_ns, all);
         }
     }
 
-    fn settle_request(&mut self, key: RequestKey, now_ns: u64) {
+    /// `all`: nothing more is expected of it.
+    fn settle_request(&mut self, key: RequestKey, now_ns: u64, all: bool) {
         let Some(request) = self.requests.get(&key) else { return };
         let spans = self.spans_in(key, request);
         let marks = self.marks_of(request, spans);
@@ -46,12 +49,14 @@ impl Store {
         let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, Until::Now);
         request.heard = Heard::of(&read, &request.records, Some(&told));
         let lost = now_ns.saturating_sub(request.news_ns()) >= self.limits.lost_after_ns;
+        let arriving = !all && is_arriving(request, now_ns);
         let mut facts = assemble(&Input {
             request_id: &request.rid,
             spans: &read,
             records: &request.records,
             told: &told,
             lost,
+            arriving,
             marks,
         });
         drop(read);
@@ -74,10 +79,13 @@ impl Store {
         }
         count(&mut self.standing, is, true);
         let (was_open, is_open) = (was.as_ref().is_none_or(|was| was.state != State::Ended), is.state != State::Ended);
-        if is.state == State::InFlight {
-            self.in_flight.insert(key);
-        } else {
-            self.in_flight.remove(&key);
+        match is.state {
+            State::InFlight => _ = self.in_flight.insert(key),
+            _ => _ = self.in_flight.remove(&key),
+        }
+        match is.state {
+            State::Ending => _ = self.ending.insert(key),
+            _ => _ = self.ending.remove(&key),
         }
         if was_open && !is_open {
             self.ended.push_back(key);
@@ -131,6 +139,16 @@ impl Store {
         }
     }
 
+    /// Requests of which all has come that may come, or that is waited for, have ended.
+    fn find_ended(&mut self, now_ns: u64, all: bool) {
+        let whole =
+            |key: &&RequestKey| all || self.requests.get(key).is_some_and(|request| !is_arriving(request, now_ns));
+        let ended: Vec<RequestKey> = self.ending.iter().filter(whole).copied().collect();
+        for key in ended {
+            self.touch_request(key);
+        }
+    }
+
     /// Takes a request out of the standing: it goes, or was joined into another.
     pub(super) fn uncount(&mut self, key: RequestKey, request: &Request, is_joined: bool) {
         if request.counted {
@@ -138,11 +156,17 @@ impl Store {
             self.lens.leave(key, request, is_joined);
         }
         self.in_flight.remove(&key);
+        self.ending.remove(&key);
     }
 
     pub(super) fn account_trace(&mut self, slot: usize) {
         account(&mut self.traces[slot], &mut self.accounted);
     }
+}
+
+/// Whether more of a request may be on its way; of what nobody noted the arrival of, all is there.
+fn is_arriving(request: &Request, now_ns: u64) -> bool {
+    request.arrived_ns > 0 && now_ns.saturating_sub(request.arrived_ns) < GRACE_NS
 }
 
 /// Whether a request, of which these are the new facts, is what came of one after it had been let go: by its traces, by its
@@ -194,6 +218,7 @@ pub(super) fn count(standing: &mut Standing, facts: &Facts, add: bool) {
     match facts.state {
         State::InFlight => step(&mut standing.in_flight),
         State::Lost => step(&mut standing.lost),
+        State::Ending => step(&mut standing.ending),
         State::Ended => {}
     }
 }

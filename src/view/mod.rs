@@ -141,7 +141,7 @@ impl Nothing {
     /// tell; else `otherwise`.
     pub fn of(facts: &Facts, otherwise: Self) -> Self {
         match facts.state {
-            State::InFlight => Self::NotYet,
+            State::InFlight | State::Ending => Self::NotYet,
             _ if facts.spans == 0 => Self::Spanless,
             _ => otherwise,
         }
@@ -201,6 +201,7 @@ pub fn standing_piece(facts: &Facts) -> Piece {
     let (sign, tone) = match (facts.outcome, facts.state) {
         (Some(outcome), _) => (outcome_sign(outcome), outcome_tone(outcome)),
         (None, State::InFlight) => ("◌", Tone::Running),
+        (None, State::Ending) => ("◑", Tone::Running),
         (None, State::Ended) => ("·", Tone::Dim),
         (None, State::Lost) => ("∅", Tone::Warn),
     };

@@ -23,12 +23,12 @@ pub struct Count {
     pub filter: String,
 }
 
-/// The six outcomes, then what ended without a root and whose end is missing, where there are such; last how often a check
+/// The six outcomes, then whose root may be on its way, what ended without one and whose end is missing, where there are such; last how often a check
 /// was violated.
 pub fn outcomes(standing: &Standing, violations: u64) -> Vec<Count> {
     // What is in flight stands in the header; everything else stands here, once.
-    let rootless = standing.without_root.saturating_sub(standing.in_flight + standing.lost);
-    let ended = standing.by_outcome.iter().sum::<u64>() + rootless + standing.lost;
+    let rootless = standing.without_root.saturating_sub(standing.in_flight + standing.ending + standing.lost);
+    let ended = standing.by_outcome.iter().sum::<u64>() + standing.ending + rootless + standing.lost;
     let row = |word: &'static str, sign, tone, count: u64, filter: String| Count {
         word,
         sign,
@@ -40,6 +40,7 @@ pub fn outcomes(standing: &Standing, violations: u64) -> Vec<Count> {
     };
     let word = |outcome| if outcome == Outcome::TimedOut { "timed out" } else { Outcome::word(outcome) };
     let others = [
+        row("ending", "◑", Tone::Running, standing.ending, "outcome:ending".into()),
         row("no root", "·", Tone::Plain, rootless, "outcome:\"no root\"".into()),
         row("end missing", "∅", Tone::Warn, standing.lost, "outcome:\"end missing\"".into()),
     ];
@@ -62,7 +63,8 @@ mod tests {
 
     #[test]
     fn every_request_is_counted_once_here_or_in_flight() {
-        let standing = Standing { by_outcome: [3, 1, 0, 0, 0, 0], in_flight: 2, without_root: 5, lost: 1, total: 9 };
+        let standing =
+            Standing { by_outcome: [3, 1, 0, 0, 0, 0], in_flight: 2, ending: 1, without_root: 5, lost: 1, total: 9 };
         let mut counts = outcomes(&standing, 7);
         assert_eq!(counts.pop().map(|count| (count.word, count.count, count.tone)), Some(("⚑", 7, Tone::Bad)));
         assert_eq!(counts.iter().map(|count| count.count).sum::<u64>() + standing.in_flight, standing.total);

@@ -363,6 +363,11 @@ fn end(facts: &Facts, now_ns: u64, told: &mut Told) {
             let so_far = format::duration(now_ns.saturating_sub(facts.start_ns));
             vec![Piece::plain(format!("{so_far} so far; its root has ")), Nothing::NotYet.sentence(), Piece::plain(".")]
         }
+        (None, State::Ending) => {
+            let told = if facts.has_record { "its record" } else { "its frontend" };
+            let ended = format!("It has ended, as {told} tells; its root has ");
+            vec![Piece::plain(ended), Nothing::NotYet.sentence(), Piece::plain(".")]
+        }
         (None, State::Ended) => {
             vec![Piece::plain("It ended without a root: "), Piece::dim(rootless(facts)), Piece::plain(".")]
         }

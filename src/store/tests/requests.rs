@@ -273,6 +273,41 @@ fn records_alone_make_a_request_and_join_by_id() {
     assert_eq!((selection.margin, selection.regret(), facts.legs.len()), (Some(1.5), Some(0.0), 1));
 }
 
+/// The record comes within a second, the spans after five: until they may have come, nothing says that there is no root.
+#[test]
+fn what_a_record_ends_is_ending_while_its_root_may_be_on_its_way() {
+    let end = format!(
+        r#"{{"event_type":"request_end","event_time_unix_ms":{},"request":{{"request_id":"r1"}}}}"#,
+        EPOCH_MS + 100
+    );
+    let second = 1_000_000_000;
+    let at = |store: &mut Store, now_ns: u64| {
+        store.refresh(now_ns);
+        let [(_, facts)] = all(store)[..] else { panic!("{:?}", all(store)) };
+        let standing = store.standing();
+        assert_eq!((standing.in_flight, standing.ending), (0, u64::from(facts.state == State::Ending)));
+        (facts.state, facts.outcome, facts.outcome_text().to_owned())
+    };
+    let ending = (State::Ending, None, "ending".to_owned());
+    let mut with_root = store();
+    record(&mut with_root, &end);
+    assert_eq!(at(&mut with_root, 1), ending);
+    assert_eq!(with_root.next_check_ns(), Some(0));
+    send(&mut with_root, &base_request(1, "r1"), 5 * second);
+    assert_eq!(at(&mut with_root, 5 * second).1, Some(Outcome::Success));
+    let mut alone = store();
+    record(&mut alone, &end);
+    assert_eq!(at(&mut alone, 1), ending);
+    assert_eq!(at(&mut alone, 14 * second), ending);
+    let ended = (State::Ended, None, "no root".to_owned());
+    assert_eq!(at(&mut alone, 16 * second), ended);
+    // When nothing more comes, nothing is on its way.
+    let mut whole = store();
+    record(&mut whole, &end);
+    whole.finish(1);
+    assert_eq!(all(&whole)[0].1.state, State::Ended);
+}
+
 #[test]
 fn a_record_written_twice_is_kept_twice_and_a_delivery_that_comes_again_is_not() {
     let mut store = store();
