@@ -310,8 +310,14 @@ fn read_record(facts: &mut Facts, seen: &mut Seen, record: &Record) {
             facts.record_ttft_ns = end.ttft_ms.and_then(nanos);
             facts.record_total_ns = end.total_time_ms.and_then(nanos);
             facts.ttft_ns = facts.ttft_ns.or(facts.record_ttft_ns.map(|ttft_ns| (ttft_ns, Origin::Record)));
-            facts.input_tokens = facts.input_tokens.or(end.input_tokens);
-            facts.output_tokens = facts.output_tokens.or(end.output_tokens);
+            // What `http-request` counts is of the request where it was answered whole, else of an attempt (checks.md,
+            // record.tokens).
+            let is_whole = facts.outcome.is_none_or(|outcome| outcome == Outcome::Success);
+            for (tokens, told) in
+                [(&mut facts.input_tokens, end.input_tokens), (&mut facts.output_tokens, end.output_tokens)]
+            {
+                *tokens = if is_whole { tokens.or(told) } else { told.or(*tokens) };
+            }
             facts.cached_tokens = end.cached_tokens;
             if let (true, Some(model)) = (facts.model.is_empty(), &end.model) {
                 facts.model = model.clone();

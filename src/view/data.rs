@@ -87,6 +87,8 @@ pub struct Seen<'a> {
     pub is_now: bool,
     /// Whether every request has been asked.
     pub whole: bool,
+    /// Whether the numbers are of some requests only, those that pass a filter.
+    pub filtered: bool,
     /// The requests, newest first.
     pub newest: Box<dyn Iterator<Item = RequestKey> + 'a>,
 }
@@ -122,6 +124,7 @@ impl Data for Store {
             now_ns: self.shown_ns(),
             is_now: !lens.is_held(),
             whole: lens.is_whole(),
+            filtered: !lens.query().is_all(),
             newest: Box::new(lens.members().rev()),
         }
     }

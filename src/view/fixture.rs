@@ -278,7 +278,16 @@ impl Data for Fixture {
     fn seen(&self) -> Seen<'_> {
         let newest = Box::new(self.order.iter().rev().copied());
         let rollup = self.held.as_ref().map_or_else(|| Cow::Owned(self.rollup()), |(rollup, _)| Cow::Borrowed(rollup));
-        Seen { rollup, window_ns: None, until_ns: NOW, now_ns: NOW, is_now: self.held.is_none(), whole: true, newest }
+        Seen {
+            rollup,
+            window_ns: None,
+            until_ns: NOW,
+            now_ns: NOW,
+            is_now: self.held.is_none(),
+            whole: true,
+            filtered: false,
+            newest,
+        }
     }
     fn facts(&self, key: RequestKey) -> Option<&Facts> {
         self.requests.get(&key).map(|request| &request.facts)

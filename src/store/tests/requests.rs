@@ -308,6 +308,24 @@ fn what_a_record_ends_is_ending_while_its_root_may_be_on_its_way() {
     assert_eq!(all(&whole)[0].1.state, State::Ended);
 }
 
+/// `http-request` of a stream that broke counts an attempt (checks.md, record.tokens), the record the request.
+#[test]
+fn tokens_of_what_was_not_answered_whole_are_the_records() {
+    let end = r#"{"event_type":"request_end","event_time_unix_ms":1796003500100,"request":{"request_id":"r1","input_tokens":288,"output_tokens":9}}"#;
+    for (outcome, expected) in [("timed_out", (Some(288), Some(9))), ("success", (Some(0), Some(9)))] {
+        let mut specs = base_request(1, "r1");
+        specs[0] = specs[0].clone().with("input_tokens", 0);
+        specs[1].attrs.retain(|(key, _)| *key != "dynamo.request.terminal.outcome");
+        specs[1] = specs[1].clone().with("dynamo.request.terminal.outcome", outcome);
+        let mut store = store();
+        send(&mut store, &specs, 1);
+        record(&mut store, end);
+        store.refresh(1);
+        let [(_, facts)] = all(&store)[..] else { panic!("{:?}", all(&store)) };
+        assert_eq!((facts.input_tokens, facts.output_tokens), expected, "{outcome}");
+    }
+}
+
 #[test]
 fn a_record_written_twice_is_kept_twice_and_a_delivery_that_comes_again_is_not() {
     let mut store = store();

@@ -1,4 +1,5 @@
-//! The queue's depth over time: as queue spans saw it, or counted from waits that overlap, whichever is the greater.
+//! The queue's depth over time: as queue spans saw it, or counted from waits that overlap, whichever is the greater. Behind a
+//! filter a depth is known only when one who passes saw it: others came and went.
 //!
 //! Owns: which moments there are bars for, and what a bar, the present and the peak say. Keeps out: counting
 //! (`store::rollup`), what else the queue's pane shows (`queue`).
@@ -108,7 +109,9 @@ impl Depth {
         let series = |pool| (pool, overlaps.series(pool, start, end, buckets.count));
         let inferred: Vec<_> = overlaps.pools().filter(is_shown).map(series).collect();
         let levels = (0..buckets.count).map(|at| {
-            let seen = deepest(recorded.iter().filter_map(|(pool, depths)| Some((*pool, depths[at]?))));
+            let holds = |reading: &Reading| !seen.filtered || reading.time_ns >= start + at as u64 * buckets.width_ns;
+            let known = |depths: &[Option<Reading>]| depths[at].filter(holds);
+            let seen = deepest(recorded.iter().filter_map(|(pool, depths)| Some((*pool, known(depths)?))));
             Level::greater(seen, Level::inferred(inferred.iter().map(|(pool, counts)| (*pool, counts[at]))))
         });
         let levels: Vec<Option<Level>> = levels.collect();
@@ -123,7 +126,8 @@ impl Depth {
             term: level.filter(|level| level.depth > 0).map(|_| waiting(pool, over.time(at), over.time(at + 1))),
         };
         let bars = levels.iter().enumerate().map(bar).collect();
-        let seen_last = recorded.iter().filter_map(|(pool, _)| Some((*pool, depths.now(*pool)?)));
+        let seen_last = recorded.iter().filter(|_| !seen.filtered);
+        let seen_last = seen_last.filter_map(|(pool, _)| Some((*pool, depths.now(*pool)?)));
         let counted = Level::inferred(inferred.iter().map(|(pool, _)| (*pool, overlaps.at(*pool, seen.until_ns))));
         // That nobody waits is known when nobody is left: who waits has no span yet.
         let counted = counted.filter(|level| level.depth > 0 || requests.in_flight == 0);
@@ -200,6 +204,10 @@ mod tests {
     }
 
     fn depth(all: &[Facts], window_s: Option<u64>) -> Depth {
+        depth_of(all, window_s, false)
+    }
+
+    fn depth_of(all: &[Facts], window_s: Option<u64>, filtered: bool) -> Depth {
         let mut rollup = Rollup::default();
         all.iter().for_each(|facts| rollup.add(facts));
         let (rollup, window_ns) = (Cow::Owned(rollup), window_s.map(|length| length * 1000 * MS));
@@ -210,6 +218,7 @@ mod tests {
             now_ns: NOW,
             is_now: true,
             whole: true,
+            filtered,
             newest: Box::new(std::iter::empty()),
         };
         Depth::of(&seen, ROOM, None)
@@ -254,6 +263,17 @@ mod tests {
         assert_eq!(depth(&all, None).summary(), "depth 2 · peak ~8");
         all.push(waited(1_000, 10, Some((12, 11))));
         assert_eq!(depth(&all, None).summary(), "depth 11 · peak 12");
+    }
+
+    /// One who waited long ago does not tell how many wait now: others, who do not pass, may tell of that.
+    #[test]
+    fn behind_a_filter_a_depth_is_known_only_when_it_was_seen() {
+        let one = [waited(4_900, 300, Some((15, 14)))];
+        assert_eq!(depth(&one, None).summary(), "depth 14 · peak 15");
+        let filtered = depth_of(&one, None, true);
+        assert_eq!(filtered.summary(), "depth – · peak 15");
+        let values: Vec<_> = filtered.bars.iter().filter_map(|bar| bar.value).collect();
+        assert_eq!(values, [15, 14], "a bar where it entered and where it left");
     }
 
     #[test]
