@@ -6,7 +6,7 @@
 use compact_str::CompactString;
 
 use super::{Nothing, Piece, Tone, format, request_name, standing_piece};
-use crate::lifecycle::facts::{Facts, Leg, State};
+use crate::lifecycle::facts::{Facts, Leg, Queue, State};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
 
@@ -185,7 +185,7 @@ fn queued(facts: &Facts, _: u64) -> Piece {
 
 fn deferred(facts: &Facts, _: u64) -> Piece {
     let waits = facts.legs.iter().filter_map(|leg| leg.queue.as_ref());
-    let refused = waits.clone().any(|queue| matches!(queue.outcome.as_str(), "rejected" | "failed" | "cancelled"));
+    let refused = waits.clone().any(Queue::left_unserved);
     match (facts.reason(), facts.deferred()) {
         (Some(reason), _) => Piece::new(reason, if refused { Tone::Rejected } else { Tone::Queue }),
         (None, Some(true)) => Piece::new("reason missing", Tone::Warn),
