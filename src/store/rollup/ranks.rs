@@ -39,6 +39,8 @@ pub struct Rank<'a> {
     pub failed: Option<u64>,
     /// Attempts in which it was lost or could not be reached.
     pub lost: Option<u64>,
+    /// Admissions that accepted; none where nothing tells of their results either.
+    pub admitted: Option<u64>,
     /// Admissions by result, of known attempts.
     pub admissions: Tally<CompactString>,
     /// Payloads, bytes.
@@ -73,6 +75,12 @@ impl Rollup {
     /// Whether spans or records tell of any choice.
     pub fn tells_of_choices(&self) -> bool {
         self.selection.count + self.selection_records.count > 0
+    }
+
+    /// Whether results of admissions are told: by an admission, or by the dispatches of layouts that record both.
+    pub fn tells_of_admissions(&self) -> bool {
+        let mut admissions = [&self.dispatch, &self.dispatch_inferred].into_iter().flat_map(|of| of.admissions.iter());
+        self.dispatch.count > 0 || admissions.any(|((result, _), _)| !result.is_empty())
     }
 
     /// Every worker and rank that was chosen, passed over or sent to; those that are there first, by phase.
@@ -116,6 +124,7 @@ impl Rollup {
             attempts: None,
             failed: None,
             lost: None,
+            admitted: None,
             admissions: Tally::default(),
             payloads: Together::default(),
             last_seen_ns: life.and_then(Life::last_seen_ns),
@@ -136,6 +145,7 @@ impl Rollup {
             }
         }
         let told = |count: u64| (count > 0 || self.requests.told > 0).then_some(count);
-        Rank { attempts: told(attempts), failed: told(failed), lost: told(lost), ..rank }
+        let admitted = told(rank.admissions.get("accepted")).filter(|_| self.tells_of_admissions());
+        Rank { attempts: told(attempts), failed: told(failed), lost: told(lost), admitted, ..rank }
     }
 }

@@ -81,8 +81,8 @@ fn narrow(block: &mut Block, room: Room) {
     }
 }
 
-/// What kind of nothing it is when no choice is known at all.
-fn no_choices(seen: &Seen<'_>) -> Nothing {
+/// What kind of nothing it is when no choice, or no admission's result, is known at all.
+fn unrecorded(seen: &Seen<'_>) -> Nothing {
     let of = &*seen.rollup;
     let is_base = of.dispatch.count == 0 && of.dispatch_inferred.count > 0;
     if is_base { Nothing::Layout(Layout::Base) } else { Nothing::NoSuch }
@@ -98,7 +98,6 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         false => (format!("  {}", rank.worker.short()), Tone::Plain),
     };
     let words: Vec<&str> = rank.phases.iter().map(|phase| phase.word()).collect();
-    let admitted = rank.admissions.get("accepted");
     // Records alone tell of no hand-over.
     let untold = rank.attempts.is_none();
     let last_seen = match rank.last_seen_ns {
@@ -117,7 +116,8 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
     };
     let handed = |count: Option<u64>, tone: Tone, term: &str| told(count, Nothing::Spanless, tone, leg(term));
     let selected = terms::leg(&[&terms::worker("selected.worker", rank.worker)]);
-    let accepted = (admitted > 0 || !untold).then_some(admitted);
+    let unadmitted = if untold { Nothing::Spanless } else { unrecorded(seen) };
+    let accepted = leg("dispatch.time:* admission.result:accepted");
     let payload = rank.payloads.quantile(0.5);
     let passed = terms::leg(&[&terms::worker("best.worker", rank.worker), "selection.best:false"]);
     vec![
@@ -126,14 +126,14 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         told(rank.in_flight, Nothing::NotYet, Tone::Running, terms::worker("at", rank.worker)),
         Cell::new("", Tone::Running).bar(rank.in_flight.unwrap_or(0), busiest),
         Cell::count(rank.requests, Tone::Plain).finding_any(rank.requests, &*named),
-        told(rank.chosen.map(|chosen| chosen.count()), no_choices(seen), Tone::Plain, selected),
-        rank.chosen.map_or_else(|| no_choices(seen).mark().into(), |chosen| share(chosen.share)),
+        told(rank.chosen.map(|chosen| chosen.count()), unrecorded(seen), Tone::Plain, selected),
+        rank.chosen.map_or_else(|| unrecorded(seen).mark().into(), |chosen| share(chosen.share)),
         cost(rank.won_by),
         // Where spans and records both tell of it, the term would find those of records too.
         cost(rank.lost_by).finding_any(rank.passed_over, passed),
         cost(rank.paid),
         handed(rank.attempts, Tone::Plain, "dispatch.time:*"),
-        handed(accepted, Tone::Plain, "dispatch.time:* admission.result:accepted"),
+        told(rank.admitted, unadmitted, Tone::Plain, accepted),
         payload.map_or(Cell::label("–"), |bytes| Cell::new(format::bytes(bytes), Tone::Plain)),
         handed(rank.failed, Tone::Bad, "dispatch.failed:true"),
         handed(rank.lost, Tone::Bad, "dispatch.lost:true"),
