@@ -37,11 +37,6 @@ impl Told {
     }
 }
 
-/// What stands for a value that nobody recorded, by layout.
-fn unrecorded(facts: &Facts) -> Nothing {
-    if facts.layout == Layout::Evidence { Nothing::Missing } else { Nothing::Layout(facts.layout) }
-}
-
 /// `~` before what is worked out from other evidence, `ʳ` after what a record tells.
 fn mark(origin: Origin) -> (&'static str, &'static str) {
     match origin {
@@ -91,7 +86,7 @@ fn leg(facts: &Facts, at: usize, leg: &Leg, told: &mut Told) {
         Some(queue) => waited(facts, queue, &mut line),
         None if leg.selection.as_ref().is_some_and(|selection| selection.origin == Origin::Span) => {
             line.push(Piece::plain("queue "));
-            line.push(unrecorded(facts).sentence());
+            line.push(Nothing::unrecorded(facts).sentence());
             line.push(Piece::plain("; "));
         }
         None => {}
@@ -107,7 +102,7 @@ fn leg(facts: &Facts, at: usize, leg: &Leg, told: &mut Told) {
         None if leg.dispatch.as_ref().is_some_and(|dispatch| !matches!(dispatch.route.as_str(), "" | "kv")) => {}
         None => {
             line.push(Piece::plain("choice "));
-            let kind = Nothing::of(facts, unrecorded(facts));
+            let kind = Nothing::of(facts, Nothing::unrecorded(facts));
             line.push(kind.sentence());
             line.push(Piece::plain("; "));
         }
@@ -154,7 +149,7 @@ fn waited(facts: &Facts, queue: &Queue, line: &mut Vec<Piece>) {
             line.push(Piece::new(queue.outcome.replace('_', " "), tone));
             if reason.is_empty() {
                 line.push(Piece::plain(", reason "));
-                line.push(unrecorded(facts).sentence());
+                line.push(Nothing::unrecorded(facts).sentence());
             } else {
                 line.push(Piece::plain(" by "));
                 line.push(Piece::new(reason.replace('_', " "), tone));
@@ -162,7 +157,7 @@ fn waited(facts: &Facts, queue: &Queue, line: &mut Vec<Piece>) {
         }
         (Some(true), "") => {
             line.push(Piece::plain(", deferred, reason "));
-            line.push(unrecorded(facts).sentence());
+            line.push(Nothing::unrecorded(facts).sentence());
         }
         (Some(true), reason) => {
             line.push(Piece::plain(", deferred by "));
@@ -171,7 +166,7 @@ fn waited(facts: &Facts, queue: &Queue, line: &mut Vec<Piece>) {
         (Some(false), _) => line.push(Piece::plain(", not deferred")),
         (None, _) if queue.origin == Origin::Span => {
             line.push(Piece::plain(", deferral "));
-            line.push(unrecorded(facts).sentence());
+            line.push(Nothing::unrecorded(facts).sentence());
         }
         (None, _) => {}
     }
@@ -201,7 +196,7 @@ fn chose(facts: &Facts, selection: &Selection, line: &mut Vec<Piece>) {
             line.push(Piece::new("nothing was chosen", Tone::Bad));
         } else {
             line.push(Piece::plain("chose one of its record's candidates ʳ: which, "));
-            let kind = Nothing::of(facts, unrecorded(facts));
+            let kind = Nothing::of(facts, Nothing::unrecorded(facts));
             line.push(kind.sentence());
         }
         line.push(Piece::plain("; "));
@@ -234,7 +229,7 @@ fn chose(facts: &Facts, selection: &Selection, line: &mut Vec<Piece>) {
         }
         (None, _) => {
             line.push(Piece::plain(", margin "));
-            line.push(unrecorded(facts).sentence());
+            line.push(Nothing::unrecorded(facts).sentence());
         }
     }
     if selection.pinned == Some(true) {
