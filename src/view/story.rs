@@ -5,10 +5,12 @@
 use super::list::margin_piece;
 use super::{Nothing, Piece, Tone, format, outcome_tone};
 use crate::lifecycle::facts::{Choice, Dispatch, FILTER_PARTS, Facts, Leg, Queue, Selection, State};
+use crate::lifecycle::request::RequestView;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
 
 /// Sentences in the order of the request's life; each is a line of pieces that read as one text.
-pub fn story(facts: &Facts, now_ns: u64) -> Vec<Vec<Piece>> {
+pub fn story(request: &RequestView<'_>, now_ns: u64) -> Vec<Vec<Piece>> {
+    let facts = request.facts;
     let mut told = Told(Vec::new());
     preprocessing(facts, &mut told);
     if facts.legs.is_empty() {
@@ -18,7 +20,7 @@ pub fn story(facts: &Facts, now_ns: u64) -> Vec<Vec<Piece>> {
         self::leg(facts, at, leg, &mut told);
     }
     stream(facts, &mut told);
-    end(facts, now_ns, &mut told);
+    end(request, now_ns, &mut told);
     odd(facts, &mut told);
     told.0
 }
@@ -348,7 +350,8 @@ fn stream(facts: &Facts, told: &mut Told) {
     told.say(line);
 }
 
-fn end(facts: &Facts, now_ns: u64, told: &mut Told) {
+fn end(request: &RequestView<'_>, now_ns: u64, told: &mut Told) {
+    let facts = request.facts;
     let line = match (facts.outcome, facts.state) {
         (Some(outcome), _) => {
             let after = facts.total_ns().map(|total| format!(" after {}", format::duration(total))).unwrap_or_default();
@@ -371,7 +374,7 @@ fn end(facts: &Facts, now_ns: u64, told: &mut Told) {
             vec![Piece::plain(format!("{so_far} so far; its root has ")), Nothing::NotYet.sentence(), Piece::plain(".")]
         }
         (None, State::Ended) => {
-            vec![Piece::plain("It ended without a root: "), Piece::dim(rootless(facts)), Piece::plain(".")]
+            vec![Piece::plain("It ended without a root: "), Piece::dim(rootless(request)), Piece::plain(".")]
         }
         (None, State::Lost) => {
             vec![
@@ -389,11 +392,17 @@ fn end(facts: &Facts, now_ns: u64, told: &mut Told) {
 }
 
 /// Why a request that has ended may have no root.
-fn rootless(facts: &Facts) -> &'static str {
-    match (facts.spans, facts.has_http) {
-        (0, _) => "a span, of which none has come",
+fn rootless(request: &RequestView<'_>) -> &'static str {
+    let facts = request.facts;
+    let is_chat = facts.has_http && facts.endpoint.contains("chat");
+    match facts.spans {
+        0 => "a span, of which none has come",
+        _ if is_chat && !request.spans.iter().any(|span| span.stage.is_lifecycle()) => {
+            "the lifecycle is not traced (DYN_LIFECYCLE_TRACE_ENABLED), sampling or a refusal makes none, or \
+             it has yet to come"
+        }
         // Chats have one; where no worker is left, none is made (spec lifecycle-spans §6).
-        (_, true) if facts.endpoint.contains("chat") => "sampling or a refusal makes none, or it has yet to come",
+        _ if is_chat => "sampling or a refusal makes none, or it has yet to come",
         _ => "this endpoint or sampling makes none",
     }
 }

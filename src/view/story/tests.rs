@@ -3,10 +3,10 @@
 use super::*;
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
-use crate::view::fixture::{Fixture, NOW, cluster};
+use crate::view::fixture::{Fixture, NOW, cluster, def};
 
 fn told(fixture: &Fixture, key: u64) -> String {
-    let lines = story(fixture.facts(RequestKey(key)).unwrap(), NOW);
+    let lines = story(&fixture.request(RequestKey(key)).unwrap(), NOW);
     let line = |line: &Vec<Piece>| line.iter().map(|piece| piece.text.as_str()).collect::<String>();
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -105,4 +105,20 @@ fn what_was_not_chosen_is_not_sent() {
     leg.selection.as_mut().unwrap().selected = None;
     leg.dispatch = None;
     assert!(told(&fixture, 6).contains("nothing was chosen; nothing was sent."), "{}", told(&fixture, 6));
+}
+
+/// Where the lifecycle is traced at all, that is no cause.
+#[test]
+fn a_chat_without_any_lifecycle_span_may_not_be_traced() {
+    let untraced = "It ended without a root: the lifecycle is not traced (DYN_LIFECYCLE_TRACE_ENABLED), sampling";
+    let mut fixture = cluster();
+    for (endpoint, is_told) in [("/v1/chat/completions", true), ("/v1/completions", false)] {
+        let facts = fixture.facts_mut(RequestKey(6));
+        (facts.has_root, facts.outcome, facts.endpoint) = (false, None, endpoint.into());
+        assert_eq!(told(&fixture, 6).contains(untraced), is_told, "{}", told(&fixture, 6));
+    }
+    fixture.facts_mut(RequestKey(6)).endpoint = "/v1/chat/completions".into();
+    fixture.span(RequestKey(6), def(1, 0, "request.preprocessing", 0.0, 1.0));
+    let story = told(&fixture, 6);
+    assert!(story.contains("without a root: sampling or a refusal"), "{story}");
 }
