@@ -1,6 +1,6 @@
 //! Workers: a row per worker and rank, from choice to loss.
 
-use super::{Block, Cell, Mark, Pane, Room, nothing, terms};
+use super::{Block, Cell, Pane, Room, nothing, terms};
 use crate::lifecycle::stage::Layout;
 use crate::store::rollup::Rank;
 use crate::view::data::Seen;
@@ -47,7 +47,7 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
         );
     }
     let busiest = ranks.iter().filter_map(|rank| rank.in_flight).max().unwrap_or(0);
-    let largest = ranks.iter().filter_map(|rank| Some(rank.chosen?.share)).fold(f64::MIN_POSITIVE, f64::max);
+    let largest = ranks.iter().filter_map(|rank| Some(rank.chosen?.share)).fold(0.0, f64::max);
     let rows = ranks.iter().map(|rank| row(rank, seen, busiest, largest)).collect();
     let mut block = Block::table(0, &TITLES, rows);
     narrow(&mut block, room);
@@ -110,10 +110,6 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         Some(count) => Cell::count(count, tone).finding_any(count, term),
         None => nothing.mark().into(),
     };
-    let share = |share: f64| Cell {
-        mark: Mark::Bar(share / largest),
-        ..Cell::new(format!("{:.0} %", share * 100.0), Tone::Accent)
-    };
     let handed = |count: Option<u64>, tone: Tone, term: &str| told(count, Nothing::Spanless, tone, leg(term));
     let selected = terms::leg(&[&terms::worker("selected.worker", rank.worker)]);
     let unadmitted = if untold { Nothing::Spanless } else { unrecorded(seen) };
@@ -127,7 +123,7 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         Cell::new("", Tone::Running).bar(rank.in_flight.unwrap_or(0), busiest),
         Cell::count(rank.requests, Tone::Plain).finding_any(rank.requests, &*named),
         told(rank.chosen.map(|chosen| chosen.count()), unrecorded(seen), Tone::Plain, selected),
-        rank.chosen.map_or_else(|| unrecorded(seen).mark().into(), |chosen| share(chosen.share)),
+        rank.chosen.map_or_else(|| unrecorded(seen).mark().into(), |chosen| Cell::share(chosen.share, largest)),
         cost(rank.won_by),
         // Where spans and records both tell of it, the term would find those of records too.
         cost(rank.lost_by).finding_any(rank.passed_over, passed),
