@@ -28,8 +28,8 @@ pub struct Row {
     pub latest: String,
     /// Bad or odd when violated, dim while nothing is known.
     pub tone: Tone,
-    /// The term that filters for the requests that violate it.
-    pub filter: String,
+    /// The filter term that finds the requests that violate it.
+    pub term: String,
 }
 
 /// Every check, in the order of the catalogue; the violated ones first when asked to.
@@ -53,7 +53,7 @@ pub fn rows(data: &dyn Data, violated_first: bool) -> Vec<Row> {
                 unknown: format::count(counts.unknown),
                 latest: said.latest(id).map_or_else(String::new, |latest| latest.finding.message.to_string()),
                 tone,
-                filter: format!("check:{}", check.id),
+                term: format!("check:{}", check.id),
             };
             (counts.violated > 0, row)
         })

@@ -104,11 +104,13 @@ pub fn cost(value: f64) -> String {
 
 /// A share as `31 %`, with one decimal below ten.
 pub fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "–".into();
-    }
-    let share = part as f64 * 100.0 / whole as f64;
-    if share > 0.0 && share < 9.95 { format!("{share:.1} %") } else { format!("{share:.0} %") }
+    if whole == 0 { "–".into() } else { share(part as f64 / whole as f64) }
+}
+
+/// A share from 0 to 1, likewise.
+pub fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
 /// A time of day in UTC, as all times are shown: `12:04:31Z`.

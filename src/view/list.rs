@@ -6,7 +6,7 @@
 use compact_str::CompactString;
 
 use super::{Nothing, Piece, Tone, format, request_name, standing_piece};
-use crate::lifecycle::facts::{Facts, Leg, State};
+use crate::lifecycle::facts::{Facts, Leg, Queue, State};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
 
@@ -184,17 +184,15 @@ fn queued(facts: &Facts, _: u64) -> Piece {
 }
 
 fn deferred(facts: &Facts, _: u64) -> Piece {
-    let waits = facts.legs.iter().filter_map(|leg| leg.queue.as_ref());
-    let refused = waits.clone().any(|queue| matches!(queue.outcome.as_str(), "rejected" | "failed" | "cancelled"));
+    let mut waits = facts.legs.iter().filter_map(|leg| leg.queue.as_ref());
+    let refused = waits.clone().any(Queue::left_unserved);
     match (facts.reason(), facts.deferred()) {
         (Some(reason), _) => Piece::new(reason, if refused { Tone::Rejected } else { Tone::Queue }),
-        (None, Some(true)) => Piece::new("reason missing", Tone::Warn),
-        (None, Some(false)) => Nothing::NoSuch.mark(),
-        (None, None) if waits.clone().next().is_some() && facts.layout == Layout::Base => {
-            Nothing::Layout(facts.layout).mark()
-        }
-        (None, None) if waits.clone().next().is_some() => absent(facts, Nothing::Missing),
-        (None, None) => absent(facts, Nothing::NoSuch),
+        (None, None) if waits.next().is_none() => absent(facts, Nothing::NoSuch),
+        (None, Some(false)) if !refused => Nothing::NoSuch.mark(),
+        (None, _) if facts.layout != Layout::Evidence => Nothing::Layout(facts.layout).mark(),
+        (None, None) if !refused => absent(facts, Nothing::Missing),
+        (None, _) => Piece::new("reason missing", Tone::Warn),
     }
 }
 
@@ -227,8 +225,7 @@ fn margin(facts: &Facts, _: u64) -> Piece {
         }
         // Refused or left while queued: no selection follows (spec lifecycle-spans §3).
         None if !is_kv(facts) || facts.legs.iter().all(|leg| leg.dispatch.is_none()) => absent(facts, Nothing::NoSuch),
-        None if facts.layout == Layout::Base => absent(facts, Nothing::Layout(Layout::Base)),
-        None => absent(facts, Nothing::Missing),
+        None => absent(facts, Nothing::unrecorded(facts)),
     }
 }
 
@@ -379,6 +376,7 @@ pub fn row(key: RequestKey, facts: &Facts, violated: Option<(usize, Tone)>, colu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::fixture;
 
     #[test]
     fn columns_fit_every_width_and_the_widest_shows_all() {
@@ -398,5 +396,23 @@ mod tests {
         let texts = [(0.0, Some(3)), (0.0, Some(1)), (0.04, Some(3)), (1.25, Some(3))]
             .map(|(margin, candidates)| margin_piece(margin, Some(12.5), candidates).text);
         assert_eq!(texts, ["tie", "only", "0.04!", "1.25"]);
+    }
+    /// Drafts say of no wait that it was deferred, unless with a reason.
+    #[test]
+    fn what_a_layout_does_not_record_is_not_missing() {
+        let told = |layout, outcome: &str, said| {
+            let mut leg = fixture::leg(Phase::Decode, 0, 0.1, "", fixture::DECODE, 1.0);
+            let queue = leg.queue.as_mut().unwrap();
+            (queue.deferred, queue.outcome) = (said, outcome.into());
+            leg.selection.as_mut().unwrap().margin = None;
+            let facts = Facts { layout, state: State::Ended, spans: 9, legs: vec![leg], ..Facts::default() };
+            [deferred(&facts, 0).text, margin(&facts, 0).text]
+        };
+        assert_eq!(told(Layout::Draft, "admitted", None), ["draft", "draft"]);
+        assert_eq!(told(Layout::Base, "", None), ["base", "base"]);
+        assert_eq!(told(Layout::Evidence, "dequeued", None), ["missing", "missing"]);
+        assert_eq!(told(Layout::Evidence, "dequeued", Some(true))[0], "reason missing");
+        assert_eq!(told(Layout::Evidence, "expired", Some(false))[0], "reason missing");
+        assert_eq!(told(Layout::Evidence, "dequeued", Some(false))[0], "–");
     }
 }

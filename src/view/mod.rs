@@ -147,6 +147,11 @@ impl Nothing {
         }
     }
 
+    /// What it is where nobody recorded a value that the evidence layout has.
+    pub fn unrecorded(facts: &Facts) -> Self {
+        if facts.layout == Layout::Evidence { Self::Missing } else { Self::Layout(facts.layout) }
+    }
+
     /// The mark in a table cell.
     pub fn mark(self) -> Piece {
         match self {

@@ -5,10 +5,12 @@
 use super::list::margin_piece;
 use super::{Nothing, Piece, Tone, format, outcome_tone};
 use crate::lifecycle::facts::{Choice, Dispatch, FILTER_PARTS, Facts, Leg, Queue, Selection, State};
+use crate::lifecycle::request::RequestView;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
 
 /// Sentences in the order of the request's life; each is a line of pieces that read as one text.
-pub fn story(facts: &Facts, now_ns: u64) -> Vec<Vec<Piece>> {
+pub fn story(request: &RequestView<'_>, now_ns: u64) -> Vec<Vec<Piece>> {
+    let facts = request.facts;
     let mut told = Told(Vec::new());
     preprocessing(facts, &mut told);
     if facts.legs.is_empty() {
@@ -18,7 +20,7 @@ pub fn story(facts: &Facts, now_ns: u64) -> Vec<Vec<Piece>> {
         self::leg(facts, at, leg, &mut told);
     }
     stream(facts, &mut told);
-    end(facts, now_ns, &mut told);
+    end(request, now_ns, &mut told);
     odd(facts, &mut told);
     told.0
 }
@@ -35,11 +37,6 @@ impl Told {
     fn nothing(&mut self, facts: &Facts, what: &str, otherwise: Nothing) {
         self.say(vec![Piece::plain(format!("{what}: ")), Nothing::of(facts, otherwise).sentence(), Piece::plain(".")]);
     }
-}
-
-/// What stands for a value that nobody recorded, by layout.
-fn unrecorded(facts: &Facts) -> Nothing {
-    if facts.layout == Layout::Evidence { Nothing::Missing } else { Nothing::Layout(facts.layout) }
 }
 
 /// `~` before what is worked out from other evidence, `ʳ` after what a record tells.
@@ -91,13 +88,13 @@ fn leg(facts: &Facts, at: usize, leg: &Leg, told: &mut Told) {
         Some(queue) => waited(facts, queue, &mut line),
         None if leg.selection.as_ref().is_some_and(|selection| selection.origin == Origin::Span) => {
             line.push(Piece::plain("queue "));
-            line.push(unrecorded(facts).sentence());
+            line.push(Nothing::unrecorded(facts).sentence());
             line.push(Piece::plain("; "));
         }
         None => {}
     }
-    let left = leg.queue.as_ref().map_or("", |queue| queue.outcome.as_str());
-    if matches!(left, "rejected" | "cancelled" | "failed") && leg.dispatch.is_none() {
+    let left = left_waiting(facts, at, leg);
+    if left && leg.selection.is_none() && leg.dispatch.is_none() {
         line.push(Piece::plain("nothing was chosen or sent."));
         told.say(line);
         return;
@@ -107,13 +104,16 @@ fn leg(facts: &Facts, at: usize, leg: &Leg, told: &mut Told) {
         None if leg.dispatch.as_ref().is_some_and(|dispatch| !matches!(dispatch.route.as_str(), "" | "kv")) => {}
         None => {
             line.push(Piece::plain("choice "));
-            let kind = Nothing::of(facts, unrecorded(facts));
+            let kind = Nothing::of(facts, Nothing::unrecorded(facts));
             line.push(kind.sentence());
             line.push(Piece::plain("; "));
         }
     }
     match &leg.dispatch {
         Some(dispatch) => sent(facts, at, leg, dispatch, &mut line),
+        None if left || leg.selection.as_ref().is_some_and(|selection| chose_none(selection)) => {
+            line.push(Piece::plain("nothing was sent."));
+        }
         None => {
             line.push(Piece::plain("the hand-over "));
             let kind = Nothing::of(facts, Nothing::Missing);
@@ -122,6 +122,13 @@ fn leg(facts: &Facts, at: usize, leg: &Leg, told: &mut Told) {
         }
     }
     told.say(line);
+}
+
+/// Whether a leg left the queue otherwise than to a worker: its wait says so or, where a layout does not record how waits
+/// end, the root that tells how the last one did.
+fn left_waiting(facts: &Facts, at: usize, leg: &Leg) -> bool {
+    let refused = facts.outcome == Some(Outcome::Rejected) && at + 1 == facts.legs.len();
+    leg.queue.as_ref().is_some_and(|queue| queue.left_unserved() || (queue.outcome.is_empty() && refused))
 }
 
 /// `waited 412 ms in class default (fcfs), depth 7 → 6, deferred by prefill_capacity; `.
@@ -137,15 +144,14 @@ fn waited(facts: &Facts, queue: &Queue, line: &mut Vec<Piece>) {
     if let (Some(depth_in), Some(depth_out)) = (queue.depth_in, queue.depth_out) {
         line.push(Piece::plain(format!(", depth {depth_in} → {depth_out}")));
     }
-    let refused = matches!(queue.outcome.as_str(), "rejected" | "failed" | "cancelled");
     match (queue.deferred, queue.reason.as_str()) {
-        (_, reason) if refused => {
+        (_, reason) if queue.left_unserved() => {
             let tone = if queue.outcome == "cancelled" { Tone::Cancelled } else { Tone::Rejected };
             line.push(Piece::plain(", then "));
-            line.push(Piece::new(queue.outcome.as_str(), tone));
+            line.push(Piece::new(queue.outcome.replace('_', " "), tone));
             if reason.is_empty() {
                 line.push(Piece::plain(", reason "));
-                line.push(unrecorded(facts).sentence());
+                line.push(Nothing::unrecorded(facts).sentence());
             } else {
                 line.push(Piece::plain(" by "));
                 line.push(Piece::new(reason.replace('_', " "), tone));
@@ -153,7 +159,7 @@ fn waited(facts: &Facts, queue: &Queue, line: &mut Vec<Piece>) {
         }
         (Some(true), "") => {
             line.push(Piece::plain(", deferred, reason "));
-            line.push(unrecorded(facts).sentence());
+            line.push(Nothing::unrecorded(facts).sentence());
         }
         (Some(true), reason) => {
             line.push(Piece::plain(", deferred by "));
@@ -162,11 +168,16 @@ fn waited(facts: &Facts, queue: &Queue, line: &mut Vec<Piece>) {
         (Some(false), _) => line.push(Piece::plain(", not deferred")),
         (None, _) if queue.origin == Origin::Span => {
             line.push(Piece::plain(", deferral "));
-            line.push(unrecorded(facts).sentence());
+            line.push(Nothing::unrecorded(facts).sentence());
         }
         (None, _) => {}
     }
     line.push(Piece::plain("; "));
+}
+
+/// Whether its span tells of no choice. A record does not say which of its candidates was chosen (spec request-trace.md).
+fn chose_none(selection: &Selection) -> bool {
+    selection.selected.is_none() && selection.origin != Origin::Record
 }
 
 /// `4 of 6 ranks eligible, 2 overloaded; chose 7f3a:0 at 12.50, best, by 1.25 — a near tie; `.
@@ -183,14 +194,12 @@ fn chose(facts: &Facts, selection: &Selection, line: &mut Vec<Piece>) {
         line.push(Piece::plain("; "));
     }
     let Some(selected) = selection.selected else {
-        match selection.origin {
-            // A record does not say which of its candidates was chosen (spec request-trace.md).
-            Origin::Record => {
-                line.push(Piece::plain("chose one of its record's candidates ʳ: which, "));
-                let kind = Nothing::of(facts, unrecorded(facts));
-                line.push(kind.sentence());
-            }
-            _ => line.push(Piece::new("nothing was chosen", Tone::Bad)),
+        if chose_none(selection) {
+            line.push(Piece::new("nothing was chosen", Tone::Bad));
+        } else {
+            line.push(Piece::plain("chose one of its record's candidates ʳ: which, "));
+            let kind = Nothing::of(facts, Nothing::unrecorded(facts));
+            line.push(kind.sentence());
         }
         line.push(Piece::plain("; "));
         return;
@@ -222,7 +231,7 @@ fn chose(facts: &Facts, selection: &Selection, line: &mut Vec<Piece>) {
         }
         (None, _) => {
             line.push(Piece::plain(", margin "));
-            line.push(unrecorded(facts).sentence());
+            line.push(Nothing::unrecorded(facts).sentence());
         }
     }
     if selection.pinned == Some(true) {
@@ -341,7 +350,8 @@ fn stream(facts: &Facts, told: &mut Told) {
     told.say(line);
 }
 
-fn end(facts: &Facts, now_ns: u64, told: &mut Told) {
+fn end(request: &RequestView<'_>, now_ns: u64, told: &mut Told) {
+    let facts = request.facts;
     let line = match (facts.outcome, facts.state) {
         (Some(outcome), _) => {
             let after = facts.total_ns().map(|total| format!(" after {}", format::duration(total))).unwrap_or_default();
@@ -369,7 +379,7 @@ fn end(facts: &Facts, now_ns: u64, told: &mut Told) {
             vec![Piece::plain(ended), Nothing::NotYet.sentence(), Piece::plain(".")]
         }
         (None, State::Ended) => {
-            vec![Piece::plain("It ended without a root: "), Piece::dim(rootless(facts)), Piece::plain(".")]
+            vec![Piece::plain("It ended without a root: "), Piece::dim(rootless(request)), Piece::plain(".")]
         }
         (None, State::Lost) => {
             vec![
@@ -387,11 +397,17 @@ fn end(facts: &Facts, now_ns: u64, told: &mut Told) {
 }
 
 /// Why a request that has ended may have no root.
-fn rootless(facts: &Facts) -> &'static str {
-    match (facts.spans, facts.has_http) {
-        (0, _) => "a span, of which none has come",
+fn rootless(request: &RequestView<'_>) -> &'static str {
+    let facts = request.facts;
+    let is_chat = facts.has_http && facts.endpoint.contains("chat");
+    match facts.spans {
+        0 => "a span, of which none has come",
+        _ if is_chat && !request.spans.iter().any(|span| span.stage.is_lifecycle()) => {
+            "the lifecycle is not traced (DYN_LIFECYCLE_TRACE_ENABLED), sampling or a refusal makes none, or \
+             it has yet to come"
+        }
         // Chats have one; where no worker is left, none is made (spec lifecycle-spans §6).
-        (_, true) if facts.endpoint.contains("chat") => "sampling or a refusal makes none, or it has yet to come",
+        _ if is_chat => "sampling or a refusal makes none, or it has yet to come",
         _ => "this endpoint or sampling makes none",
     }
 }
@@ -411,68 +427,4 @@ fn odd(facts: &Facts, told: &mut Told) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lifecycle::request::RequestKey;
-    use crate::view::data::Data;
-    use crate::view::fixture::{Fixture, NOW, cluster};
-
-    fn told(fixture: &Fixture, key: u64) -> String {
-        let lines = story(fixture.facts(RequestKey(key)).unwrap(), NOW);
-        let line = |line: &Vec<Piece>| line.iter().map(|piece| piece.text.as_str()).collect::<String>();
-        lines.iter().map(line).collect::<Vec<_>>().join("\n")
-    }
-
-    #[test]
-    fn a_life_is_told_from_its_evidence() {
-        let mut fixture = cluster();
-        let lost = &mut fixture.facts_mut(RequestKey(5)).legs[1].dispatch;
-        lost.as_mut().unwrap().attempt_outcome = "worker_disconnected".into();
-        let moved = fixture.facts_mut(RequestKey(5)).legs[2].dispatch.as_mut().unwrap();
-        (moved.migration_reason, moved.tokens_carried) = ("disconnected".into(), Some(61));
-        insta::assert_snapshot!(told(&fixture, 5));
-    }
-
-    #[test]
-    fn a_phase_that_no_span_says_is_marked() {
-        let mut fixture = cluster();
-        fixture.facts_mut(RequestKey(5)).legs[0].phase_origin = Origin::Inferred;
-        assert!(told(&fixture, 5).contains("~Prefill: "), "{}", told(&fixture, 5));
-    }
-
-    /// A record of a choice does not say which candidate it was: the span does, later.
-    #[test]
-    fn a_choice_known_by_its_record_alone_is_one() {
-        let mut fixture = cluster();
-        let selection = fixture.facts_mut(RequestKey(5)).legs[0].selection.as_mut().unwrap();
-        (selection.origin, selection.selected) = (Origin::Record, None);
-        let story = told(&fixture, 5);
-        assert!(story.contains("one of its record's candidates") && !story.contains("nothing was chosen"), "{story}");
-    }
-
-    #[test]
-    fn the_four_kinds_of_nothing_are_said_as_what_they_are() {
-        let fixture = cluster();
-        assert!(told(&fixture, 1).contains("choice not recorded by the base layout"), "{}", told(&fixture, 1));
-        assert!(told(&fixture, 2).contains("its end is missing although expected"), "{}", told(&fixture, 2));
-        assert!(told(&fixture, 3).contains("events not recorded in core mode"), "{}", told(&fixture, 3));
-        assert!(
-            told(&fixture, 4).contains("then rejected by request limit; nothing was chosen"),
-            "{}",
-            told(&fixture, 4)
-        );
-        assert!(told(&fixture, 8).contains("its root has not yet arrived"), "{}", told(&fixture, 8));
-        assert!(told(&fixture, 6).contains("in a tie"), "{}", told(&fixture, 6));
-        // What records alone tell of lacks what spans would tell; nothing is missing that was expected.
-        let mut fixture = fixture;
-        let facts = fixture.facts_mut(RequestKey(6));
-        (facts.spans, facts.has_root, facts.outcome) = (0, false, None);
-        for leg in &mut facts.legs {
-            (leg.queue, leg.dispatch) = (None, None);
-            leg.selection.as_mut().unwrap().origin = Origin::Record;
-        }
-        let story = told(&fixture, 6);
-        assert!(story.contains("It ended without a root: a span, of which none has come"), "{story}");
-        assert!(!story.contains("missing"), "{story}");
-    }
-}
+mod tests;

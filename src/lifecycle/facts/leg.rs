@@ -86,6 +86,14 @@ pub struct Queue {
     pub origin: Origin,
 }
 
+impl Queue {
+    /// Whether it is said to have ended otherwise than on the way to a worker, by whatever word: `dequeued`, in drafts
+    /// `admitted`, is that way.
+    pub fn left_unserved(&self) -> bool {
+        !matches!(self.outcome.as_str(), "" | "dequeued" | "admitted")
+    }
+}
+
 /// A router's choice (`router.selection`, or a `router_selection` record).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Selection {

@@ -7,7 +7,7 @@ use compact_str::CompactString;
 use super::{MOST, Open, attempt_of, rank};
 use crate::lifecycle::assemble::text;
 use crate::lifecycle::catalogue::Field;
-use crate::lifecycle::facts::{Admission, Dispatch, Leg};
+use crate::lifecycle::facts::{Admission, Dispatch, Leg, Queue};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::request::{SpanView, Up};
 use crate::lifecycle::stage::{Origin, Phase, Stage};
@@ -346,5 +346,5 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
 
 /// Whether nothing says that a leg left the router otherwise than to a worker.
 fn is_to_be_sent(leg: &Leg) -> bool {
-    leg.queue.as_ref().is_none_or(|queue| !matches!(queue.outcome.as_str(), "rejected" | "cancelled" | "failed"))
+    !leg.queue.as_ref().is_some_and(Queue::left_unserved)
 }

@@ -39,6 +39,8 @@ pub struct Rank<'a> {
     pub failed: Option<u64>,
     /// Attempts in which it was lost or could not be reached.
     pub lost: Option<u64>,
+    /// Admissions that accepted; none where nothing tells of their results either.
+    pub admitted: Option<u64>,
     /// Admissions by result, of known attempts.
     pub admissions: Tally<CompactString>,
     /// Payloads, bytes.
@@ -75,6 +77,25 @@ impl Rollup {
         self.selection.count + self.selection_records.count > 0
     }
 
+    /// Whether results of admissions are told: by an admission, or by the dispatches of layouts that record both.
+    pub fn tells_of_admissions(&self) -> bool {
+        let mut admissions = [&self.dispatch, &self.dispatch_inferred].into_iter().flat_map(|of| of.admissions.iter());
+        self.dispatch.count > 0 || admissions.any(|((result, _), _)| !result.is_empty())
+    }
+
+    /// How often a rank was chosen.
+    pub fn chosen(&self, worker: Worker) -> Chosen {
+        let both = [&self.selection, &self.selection_records];
+        let mine = both.map(|selections| selections.by_worker.get(&worker));
+        let [by_spans, by_records] = mine.map(|mine| mine.map_or(0, |mine| mine.chosen));
+        // Its pools, whichever told of them: the choices of both are made in each.
+        let pools: BTreeSet<_> =
+            mine.into_iter().flatten().flat_map(|mine| mine.pools.iter()).map(|(pool, _)| pool).collect();
+        let rivals: u64 = pools.iter().flat_map(|pool| both.map(|selections| selections.by_pool.get(pool))).sum();
+        let share = if rivals > 0 { (by_spans + by_records) as f64 / rivals as f64 } else { 0.0 };
+        Chosen { by_spans, by_records, share }
+    }
+
     /// Every worker and rank that was chosen, passed over or sent to; those that are there first, by phase.
     pub fn ranks(&self) -> Vec<Rank<'_>> {
         let mut workers: BTreeSet<Worker> = self.workers.iter().map(|(worker, _)| worker).collect();
@@ -91,24 +112,17 @@ impl Rollup {
         let both = [&self.selection, &self.selection_records];
         let [spans, records] = both.map(|selections| selections.by_worker.get(&worker).unwrap_or(&default));
         let shown = if spans.chosen + spans.passed_over > 0 { spans } else { records };
-        // Its pools, whichever told of them: the choices of both are made in each.
-        let pools: BTreeSet<_> =
-            [spans, records].into_iter().flat_map(|mine| mine.pools.iter()).map(|(pool, _)| pool).collect();
-        let rivals: u64 = pools.iter().flat_map(|pool| both.map(|selections| selections.by_pool.get(pool))).sum();
         let life = self.workers.get(worker);
         let mut ttft = Together::default();
         life.iter().for_each(|life| ttft.join(&life.ttft));
         let in_flight = life.map_or(0, |life| life.in_flight);
-        let count = spans.chosen + records.chosen;
-        let share = if rivals > 0 { count as f64 / rivals as f64 } else { 0.0 };
-        let chosen = Chosen { by_spans: spans.chosen, by_records: records.chosen, share };
         let [mut attempts, mut failed, mut lost] = [0; 3];
         let mut rank = Rank {
             worker,
             phases: Vec::new(),
             requests: life.map_or(0, |life| life.requests),
             in_flight: (in_flight > 0 || self.workers.unplaced() == 0).then_some(in_flight),
-            chosen: self.tells_of_choices().then_some(chosen),
+            chosen: self.tells_of_choices().then(|| self.chosen(worker)),
             won_by: shown.margins.mean(),
             passed_over: shown.passed_over,
             lost_by: shown.passed_regrets.mean(),
@@ -116,6 +130,7 @@ impl Rollup {
             attempts: None,
             failed: None,
             lost: None,
+            admitted: None,
             admissions: Tally::default(),
             payloads: Together::default(),
             last_seen_ns: life.and_then(Life::last_seen_ns),
@@ -136,6 +151,7 @@ impl Rollup {
             }
         }
         let told = |count: u64| (count > 0 || self.requests.told > 0).then_some(count);
-        Rank { attempts: told(attempts), failed: told(failed), lost: told(lost), ..rank }
+        let admitted = told(rank.admissions.get("accepted")).filter(|_| self.tells_of_admissions());
+        Rank { attempts: told(attempts), failed: told(failed), lost: told(lost), admitted, ..rank }
     }
 }

@@ -30,6 +30,19 @@ fn the_cursor_stays_on_its_check_while_others_move_past_it() {
     assert_ne!(id(&lines[top]), id(&before[first]), "others came before it meanwhile: {lines:#?}");
 }
 
+#[test]
+fn a_check_is_added_to_the_filter_and_taken_off_again() {
+    let desk = desk(cluster());
+    let mut journey = Journey::new(&desk, (120, 30));
+    journey.keys("/");
+    journey.text("outcome:cancelled");
+    journey.keys("Enter");
+    let added = journey.keys("c Enter");
+    assert!(added.contains("outcome:cancelled check:"), "{added}");
+    let off = journey.keys("Backspace");
+    assert!(off.contains("outcome:cancelled") && !off.contains("check:"), "{off}");
+}
+
 /// The list stands where it is: what is violated comes in at its top, and the cursor goes down with its check.
 #[test]
 fn what_comes_in_at_the_top_is_seen_there() {

@@ -1,4 +1,4 @@
-//! The checks pane: every check with its three counts and its latest violation; Enter filters for what violates it.
+//! The checks pane: every check with its three counts and its latest violation; Enter adds what violates it to the filter.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,6 +13,7 @@ use crate::tui::widgets::frame::frame;
 use crate::tui::widgets::text::{At, paint, put, put_right};
 use crate::view::Tone;
 use crate::view::checks::{Row, rows};
+use crate::view::filter::with_term;
 use crate::view::request::detail::Whole;
 
 /// The pane.
@@ -48,7 +49,10 @@ impl Layer for Checks {
     fn on(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Command> {
         let chosen = self.rows.get(self.cursor);
         match (action, chosen) {
-            (Action::Open, Some(row)) => return vec![Command::Filter(row.filter.clone()), Command::Pop],
+            (Action::Open, Some(row)) => {
+                let text = with_term(scene.env.filter.text(), &row.term);
+                return vec![Command::Filter(text), Command::Pop];
+            }
             (Action::Raw, Some(row)) => {
                 let latest = if row.latest.is_empty() { "no violation so far" } else { &row.latest };
                 let text = format!("{}\n\n{latest}", row.what);

@@ -168,12 +168,14 @@ fn payloads(rollup: &Rollup) -> Together<'_> {
 }
 
 fn admission(rollup: &Rollup) -> Vec<Cell> {
-    let admissions = admissions(rollup);
-    if admissions.is_empty() {
+    let (admissions, told) = (admissions(rollup), rollup.tells_of_admissions());
+    if admissions.is_empty() && !told {
         return vec![Cell::label("admission not recorded by this layout")];
     }
     let mut cells = vec![Cell::label("admission")];
-    let mut by_result: Vec<(&str, u64)> = vec![("accepted", 0), ("rejected", 0), ("failed", 0)];
+    let mut by_result: Vec<(&str, u64)> =
+        if told { vec![("accepted", 0), ("rejected", 0), ("failed", 0)] } else { Vec::new() };
+    let unsaid = if told { "no result" } else { "result not recorded by this layout" };
     for ((result, _), count) in &admissions {
         match by_result.iter_mut().find(|(known, _)| known == result) {
             Some((_, sum)) => *sum += count,
@@ -181,7 +183,7 @@ fn admission(rollup: &Rollup) -> Vec<Cell> {
         }
     }
     for (result, count) in by_result {
-        cells.push(Cell::label(said(result, "no result")));
+        cells.push(Cell::label(said(result, unsaid)));
         let term = match result {
             // Known from the payload or the transport alone.
             "" => terms::leg(&["at_capacity:* -admission.result:*"]),
@@ -193,7 +195,9 @@ fn admission(rollup: &Rollup) -> Vec<Cell> {
     for ((_, transport), count) in &admissions {
         *transports.entry(transport).or_default() += count;
     }
-    cells.push(Cell::label("over"));
+    if !transports.is_empty() {
+        cells.push(Cell::label("over"));
+    }
     for (transport, count) in transports {
         cells.push(Cell::label(said(transport, "not said")));
         let term = terms::leg(&["at_capacity:*", &terms::is_or_absent("admission.transport", transport)]);

@@ -308,6 +308,12 @@ impl Cell {
         let share = if whole > 0 { part as f64 / whole as f64 } else { 0.0 };
         Self { mark: Mark::Bar(share), ..self }
     }
+
+    /// A share, with a bar as long as it is of the largest.
+    fn share(share: f64, largest: f64) -> Self {
+        let part = if largest > 0.0 { share / largest } else { 0.0 };
+        Self { mark: Mark::Bar(part), ..Self::new(format::share(share), Tone::Accent) }
+    }
 }
 
 impl Block {

@@ -1,11 +1,14 @@
 //! The router's choices: how close they were, what the policy paid, what was filtered, who was chosen.
 
+use std::collections::BTreeSet;
+
 use super::decisions::{self, Decision};
 use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, terms};
 use crate::lifecycle::facts::FILTER_PARTS;
+use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::Origin;
 use crate::store::rollup::values::Costs;
-use crate::store::rollup::{NEAR_TIE, Selections};
+use crate::store::rollup::{NEAR_TIE, Rollup, Selections};
 use crate::view::data::Data;
 use crate::view::{Tone, format};
 
@@ -34,7 +37,7 @@ pub(super) fn pane(data: &dyn Data, room: Room, cursor: Option<&str>) -> Pane {
         return Pane::one(summary, vec![plot, Block::text(0, best(of, &known, true))]);
     }
     let filtered = Block::text(4, filtered(of, &known));
-    let share = Block::text(1, share(of, &known, room.column()));
+    let share = Block::text(1, share(&seen.rollup, room.column()));
     let best = Block::text(0, best(of, &known, false));
     if !room.zoomed {
         return Pane::one(summary, vec![plot, best, filtered, share]);
@@ -46,7 +49,7 @@ pub(super) fn pane(data: &dyn Data, room: Room, cursor: Option<&str>) -> Pane {
         plot.titled("margins"),
         best,
         filtered,
-        Block::table(2, &WORKERS, workers(of, &known, &latest))
+        Block::table(2, &WORKERS, workers(&seen.rollup, of, &known, &latest))
             .titled(format!("workers; candidate: of the latest {} decisions", latest.len())),
     ];
     let chosen = latest.iter().find(|decision| Some(&*decision.term) == cursor).or(latest.first());
@@ -148,19 +151,22 @@ fn filtered(of: &Selections, known: &Known<'_, Selections>) -> Vec<Cell> {
     cells
 }
 
-/// `share  7f3a:0 ▇▇▇▇▇▇▇ 38 %  …`: the most chosen first, as many as there is room for.
-fn share(of: &Selections, known: &Known<'_, Selections>, columns: u16) -> Vec<Cell> {
-    let mut workers: Vec<_> = of.by_worker.iter().filter(|(_, worker)| worker.chosen > 0).collect();
-    workers.sort_by_key(|(_, worker)| std::cmp::Reverse(worker.chosen));
+/// `share  7f3a:0 ▇▇▇▇▇▇▇ 38 %  …`: of the choices in its pool, whoever tells; the largest first, as many as there is room
+/// for.
+fn share(rollup: &Rollup, columns: u16) -> Vec<Cell> {
+    let both = [&rollup.selection, &rollup.selection_records];
+    let workers: BTreeSet<Worker> = both.iter().flat_map(|of| of.by_worker.keys().copied()).collect();
+    let mut chosen: Vec<_> = workers.into_iter().map(|worker| (worker, rollup.chosen(worker))).collect();
+    chosen.retain(|(_, chosen)| chosen.count() > 0);
+    chosen.sort_by(|(_, one), (_, other)| other.share.total_cmp(&one.share));
     let most = usize::from(columns.saturating_sub(10) / 22).max(1);
-    let more = workers.len().saturating_sub(most);
-    let largest = workers.first().map_or(0, |(_, worker)| worker.chosen);
+    let more = chosen.len().saturating_sub(most);
+    let largest = chosen.first().map_or(0.0, |(_, chosen)| chosen.share);
     let mut cells = vec![Cell::label("share")];
-    for (worker, won) in workers.into_iter().take(most) {
+    for (worker, chosen) in chosen.into_iter().take(most) {
         cells.push(Cell::new(worker.short(), Tone::Plain));
-        let term = terms::leg(&[&terms::worker("selected.worker", *worker), &known.origin]);
-        let cell = Cell::new(format::percent(won.chosen, of.made), Tone::Accent).bar(won.chosen, largest);
-        cells.push(cell.finding(term));
+        let term = terms::leg(&[&terms::worker("selected.worker", worker)]);
+        cells.push(Cell::share(chosen.share, largest).finding(term));
     }
     if more > 0 {
         cells.push(Cell::label(format!("+{more}")));
@@ -171,10 +177,11 @@ fn share(of: &Selections, known: &Known<'_, Selections>, columns: u16) -> Vec<Ce
 const WORKERS: [&str; 8] = ["worker", ">candidate", ">chosen", "share", ">won by", ">passed over", ">lost by", ">paid"];
 
 /// A row per worker: times candidate and chosen, won by how much, passed over and by how much.
-fn workers(of: &Selections, known: &Known<'_, Selections>, latest: &[Decision]) -> Vec<Vec<Cell>> {
+fn workers(rollup: &Rollup, of: &Selections, known: &Known<'_, Selections>, latest: &[Decision]) -> Vec<Vec<Cell>> {
+    let share = |worker: Worker| rollup.chosen(worker).share;
     let mut workers: Vec<_> = of.by_worker.iter().collect();
     workers.sort_by_key(|(_, worker)| std::cmp::Reverse(worker.chosen));
-    let largest = workers.first().map_or(0, |(_, worker)| worker.chosen);
+    let largest = workers.iter().map(|(worker, _)| share(**worker)).fold(0.0, f64::max);
     let mean =
         |costs: &Costs| costs.mean().map_or(Cell::label("–"), |mean| Cell::new(format::cost(mean), Tone::Plain));
     workers
@@ -183,13 +190,11 @@ fn workers(of: &Selections, known: &Known<'_, Selections>, latest: &[Decision]) 
             let candidate = latest.iter().filter(|decision| decision.has(*worker)).count() as u64;
             let chosen = terms::leg(&[&terms::worker("selected.worker", *worker), &known.origin]);
             let passed = terms::leg(&[&terms::worker("best.worker", *worker), "selection.best:false", &known.origin]);
-            let share = Cell::new("", Tone::Accent);
-            let share = share.bar(won.chosen, largest);
             vec![
                 Cell::new(worker.short(), Tone::Plain).finding_any(won.chosen, chosen),
                 Cell::count(candidate, Tone::Plain),
                 Cell::count(won.chosen, Tone::Plain),
-                share,
+                Cell { mark: Cell::share(share(*worker), largest).mark, ..Cell::new("", Tone::Accent) },
                 mean(&won.margins),
                 Cell::count(won.passed_over, Tone::Warn).finding_any(won.passed_over, passed),
                 mean(&won.passed_regrets),

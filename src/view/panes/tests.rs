@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 
-use super::{Body, Mark, PaneId, PlotKind, Room, Table, pane};
-use crate::lifecycle::facts::{Choice, Dispatch, Facts, Leg, Selection, State};
+use super::{Body, Cell, Mark, PaneId, PlotKind, Room, Table, pane};
+use crate::lifecycle::facts::{Admission, Choice, Dispatch, Facts, Leg, Selection, State};
 use crate::lifecycle::ids::{SpanId, Worker};
 use crate::lifecycle::stage::{Origin, Phase};
 use crate::query::{Query, append};
 use crate::store::rollup::tests::facts;
 use crate::view::filter::Filter;
-use crate::view::fixture::{Fixture, NOW};
+use crate::view::fixture::{self, Fixture, NOW};
 
 const ROOMS: [Room; 5] = [
     Room { columns: 36, rows: 3, zoomed: false },
@@ -191,6 +191,63 @@ fn panes_without_anything_say_why() {
     assert!(workers.contains("1 in flight at none yet known") && !workers.contains("never"), "{workers}");
     let untold = words(&[recorded], PaneId::Workers);
     assert!(untold.contains("\"?\"") && !untold.contains("never"), "{untold}");
+}
+
+/// Workers and the dispatch pane say the same of admissions: how many were taken, or that the layout does not record it.
+#[test]
+fn what_no_layout_records_of_admissions_is_no_zero() {
+    let shown = |origin, result: &str| {
+        let mut leg = fixture::leg(Phase::Decode, 0, 0.0, "", fixture::DECODE, 1.0);
+        leg.dispatch.as_mut().unwrap().origin = origin;
+        let admission =
+            Admission { span: SpanId([4; 8]), transport: "".into(), payload_bytes: None, result: result.into() };
+        leg.admission = Some(Box::new(admission));
+        let mut data = Fixture::default();
+        data.add(Facts { legs: vec![leg], state: State::Ended, spans: 9, ..Facts::default() });
+        let workers = pane(PaneId::Workers, &data, ROOMS[4], None);
+        let Body::Table(table) = &workers.columns[0][0].body else { panic!("{workers:?}") };
+        let admitted = table.titles.iter().position(|title| *title == ">admitted").unwrap();
+        let dispatch = format!("{:?}", pane(PaneId::Dispatch, &data, ROOMS[4], None));
+        (table.rows[0][admitted].text.text.clone(), dispatch.contains("result not recorded by this layout"))
+    };
+    assert_eq!(shown(Origin::Inferred, ""), ("base".into(), true));
+    assert_eq!(shown(Origin::Inferred, "accepted"), ("1".into(), false));
+    assert_eq!(shown(Origin::Span, ""), ("0".into(), false));
+}
+
+/// A share is of the choices in the worker's pool, whoever tells, in whatever pane.
+#[test]
+fn a_share_is_one_number() {
+    let mut data = Fixture::default();
+    for (phase, id, origin, times) in [
+        (Phase::Prefill, 7, Origin::Span, 3),
+        (Phase::Prefill, 8, Origin::Record, 1),
+        (Phase::Decode, 9, Origin::Span, 4),
+    ] {
+        let selected = Some(Choice { worker: Worker { id, rank: Some(0) }, cost: None });
+        let chose = Selection { pool: phase, selected, origin, ..selection() };
+        let leg = Leg { phase, selection: Some(Box::new(chose)), ..Leg::default() };
+        (0..times).for_each(|_| _ = data.add(Facts { legs: vec![leg.clone()], ..Facts::default() }));
+    }
+    let shares = |id| {
+        let shown = pane(id, &data, Room { columns: 120, ..ROOMS[1] }, None);
+        let mut shares = Vec::new();
+        for block in &shown.columns[0] {
+            let cells: Vec<&Cell> = match &block.body {
+                Body::Text(cells) => cells.iter().collect(),
+                Body::Table(table) => table.rows.iter().flatten().collect(),
+                Body::Plot(_) => continue,
+            };
+            let is_share = |cell: &&&Cell| matches!(cell.mark, Mark::Bar(_)) && cell.text.text.ends_with('%');
+            shares.extend(cells.iter().filter(is_share).map(|cell| (cell.text.text.clone(), cell.mark.clone())));
+        }
+        shares.sort_by(|(one, _), (other, _)| one.cmp(other));
+        shares
+    };
+    let expected =
+        [("100 %", 1.0), ("25 %", 0.25), ("75 %", 0.75)].map(|(text, part)| (text.to_owned(), Mark::Bar(part)));
+    assert_eq!(shares(PaneId::Selection), expected);
+    assert_eq!(shares(PaneId::Workers), expected);
 }
 
 /// What a record tells is shown whole before anybody says who was chosen (in the base layout the route span does, at its end).

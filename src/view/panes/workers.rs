@@ -1,6 +1,6 @@
 //! Workers: a row per worker and rank, from choice to loss.
 
-use super::{Block, Cell, Mark, Pane, Room, nothing, terms};
+use super::{Block, Cell, Pane, Room, nothing, terms};
 use crate::lifecycle::stage::Layout;
 use crate::store::rollup::Rank;
 use crate::view::data::Seen;
@@ -47,7 +47,7 @@ pub(super) fn pane(seen: &Seen<'_>, room: Room) -> Pane {
         );
     }
     let busiest = ranks.iter().filter_map(|rank| rank.in_flight).max().unwrap_or(0);
-    let largest = ranks.iter().filter_map(|rank| Some(rank.chosen?.share)).fold(f64::MIN_POSITIVE, f64::max);
+    let largest = ranks.iter().filter_map(|rank| Some(rank.chosen?.share)).fold(0.0, f64::max);
     let rows = ranks.iter().map(|rank| row(rank, seen, busiest, largest)).collect();
     let mut block = Block::table(0, &TITLES, rows);
     narrow(&mut block, room);
@@ -81,8 +81,8 @@ fn narrow(block: &mut Block, room: Room) {
     }
 }
 
-/// What kind of nothing it is when no choice is known at all.
-fn no_choices(seen: &Seen<'_>) -> Nothing {
+/// What kind of nothing it is when no choice, or no admission's result, is known at all.
+fn unrecorded(seen: &Seen<'_>) -> Nothing {
     let of = &*seen.rollup;
     let is_base = of.dispatch.count == 0 && of.dispatch_inferred.count > 0;
     if is_base { Nothing::Layout(Layout::Base) } else { Nothing::NoSuch }
@@ -98,7 +98,6 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         false => (format!("  {}", rank.worker.short()), Tone::Plain),
     };
     let words: Vec<&str> = rank.phases.iter().map(|phase| phase.word()).collect();
-    let admitted = rank.admissions.get("accepted");
     // Records alone tell of no hand-over.
     let untold = rank.attempts.is_none();
     let last_seen = match rank.last_seen_ns {
@@ -111,13 +110,10 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         Some(count) => Cell::count(count, tone).finding_any(count, term),
         None => nothing.mark().into(),
     };
-    let share = |share: f64| Cell {
-        mark: Mark::Bar(share / largest),
-        ..Cell::new(format!("{:.0} %", share * 100.0), Tone::Accent)
-    };
     let handed = |count: Option<u64>, tone: Tone, term: &str| told(count, Nothing::Spanless, tone, leg(term));
     let selected = terms::leg(&[&terms::worker("selected.worker", rank.worker)]);
-    let accepted = (admitted > 0 || !untold).then_some(admitted);
+    let unadmitted = if untold { Nothing::Spanless } else { unrecorded(seen) };
+    let accepted = leg("dispatch.time:* admission.result:accepted");
     let payload = rank.payloads.quantile(0.5);
     let passed = terms::leg(&[&terms::worker("best.worker", rank.worker), "selection.best:false"]);
     vec![
@@ -126,14 +122,14 @@ fn row(rank: &Rank<'_>, seen: &Seen<'_>, busiest: u64, largest: f64) -> Vec<Cell
         told(rank.in_flight, Nothing::NotYet, Tone::Running, terms::worker("at", rank.worker)),
         Cell::new("", Tone::Running).bar(rank.in_flight.unwrap_or(0), busiest),
         Cell::count(rank.requests, Tone::Plain).finding_any(rank.requests, &*named),
-        told(rank.chosen.map(|chosen| chosen.count()), no_choices(seen), Tone::Plain, selected),
-        rank.chosen.map_or_else(|| no_choices(seen).mark().into(), |chosen| share(chosen.share)),
+        told(rank.chosen.map(|chosen| chosen.count()), unrecorded(seen), Tone::Plain, selected),
+        rank.chosen.map_or_else(|| unrecorded(seen).mark().into(), |chosen| Cell::share(chosen.share, largest)),
         cost(rank.won_by),
         // Where spans and records both tell of it, the term would find those of records too.
         cost(rank.lost_by).finding_any(rank.passed_over, passed),
         cost(rank.paid),
         handed(rank.attempts, Tone::Plain, "dispatch.time:*"),
-        handed(accepted, Tone::Plain, "dispatch.time:* admission.result:accepted"),
+        told(rank.admitted, unadmitted, Tone::Plain, accepted),
         payload.map_or(Cell::label("–"), |bytes| Cell::new(format::bytes(bytes), Tone::Plain)),
         handed(rank.failed, Tone::Bad, "dispatch.failed:true"),
         handed(rank.lost, Tone::Bad, "dispatch.lost:true"),

@@ -206,7 +206,7 @@ impl RequestLayer {
 
     fn build(&mut self, request: &RequestView<'_>, scene: &Scene<'_>) {
         let facts = request.facts;
-        self.story = crate::view::story::story(facts, scene.env.now_ns);
+        self.story = crate::view::story::story(request, scene.env.now_ns);
         let areas = self.areas(scene.area);
         let rows = self.rows(request);
         let at = self.place(&rows, request);
