@@ -501,6 +501,14 @@ impl Scene {
         self.lifecycle("request.dispatch", 900, 108, (1_405, 1_700), &worker("worker"))
     }
 
+    /// A worker that encodes the prompt, before everything else; the frontend has no span of it.
+    pub fn with_encoding(self) -> Self {
+        let encode = worker("encode");
+        self.lifecycle("worker.admission", 910, 0, (1_100, 1_110), &encode)
+            .lifecycle("worker.operation.encode", 911, 0, (1_120, 1_200), &encode)
+            .lifecycle("response.streaming.encode", 912, 911, (1_130, 1_190), &encode)
+    }
+
     /// How the root ends.
     pub fn ended(self, outcome: &str) -> Self {
         self.set("request.lifecycle", "dynamo.request.terminal.outcome", outcome).set(

@@ -205,9 +205,12 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         || case.spans(Stage::Selection).any(|span| span.pool() == Phase::Prefill);
     let decode = case.dispatches().any(|span| case.phase(span) != Phase::Prefill);
     let legs = usize::from(prefill) + usize::from(decode);
-    let kv = case.dispatches().all(|span| matches!(span.text(Field::DispatchRoute), "" | "kv"));
     // A dispatch and three spans of the worker; with KV routing a queue and a selection before them.
-    let per_leg = if kv { 6 } else { 4 };
+    let of_leg = |is_prefill: bool| {
+        let mut dispatches = case.dispatches().filter(|span| (case.phase(*span) == Phase::Prefill) == is_prefill);
+        if dispatches.all(|span| matches!(span.text(Field::DispatchRoute), "" | "kv")) { 6 } else { 4 }
+    };
+    let of_legs = if prefill { of_leg(true) } else { 0 } + if decode { of_leg(false) } else { 0 };
     let worker_spans =
         |leg: Span<'_>| case.lifecycle().any(|span| span.view.stage.is_worker_side() && case.is_below(span, leg));
     if let Some(silent) = case.dispatches().find(|leg| !worker_spans(*leg)) {
@@ -217,8 +220,10 @@ fn span_count(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         }
     }
     let frontend = 2 + usize::from(streaming);
-    let expected = frontend + per_leg * legs;
-    let further = dispatched.saturating_sub(legs);
+    let expected = frontend + of_legs;
+    // Encoding is a leg without a dispatch.
+    let encodes = case.lifecycle().any(|span| span.text(Field::Role) == "encode");
+    let further = dispatched.saturating_sub(legs) + usize::from(encodes);
     // Advisory selections are no part of a leg.
     let advisory = |span: Span<'_>| case.up(span).is_some_and(|above| above.view.stage == Stage::Advisory);
     let count = case.lifecycle().filter(|span| !advisory(*span)).count();
@@ -319,6 +324,14 @@ mod tests {
         unary.drop("request.preprocessing").violates(id, "unary request of 1 legs, expected 8");
         let plain = Scene::aggregated().drop("kv_router.select_worker");
         plain.set("request.dispatch", "dynamo.dispatch.route", "round-robin").holds(id);
+        Scene::disaggregated().with_encoding().holds(id);
+        Scene::disaggregated()
+            .with_encoding()
+            .drop("worker.operation.encode")
+            .violates(id, "16 lifecycle spans in a streaming request of 2 legs, expected 15 and at least 3");
+        // Each leg by its own route.
+        let mixed = Scene::disaggregated().drop("kv_router.select_worker");
+        mixed.set("request.dispatch", "dynamo.dispatch.route", "direct").holds(id);
         // A worker that exports nothing, a lost attempt, a layout that has other spans.
         Scene::aggregated().drop("worker.admission").drop("worker.operation").unknown(id, Why::Silent);
         Scene::migrated().unknown(id, Why::Silent);
