@@ -24,7 +24,8 @@ pub struct Record {
     pub session_id: CompactString,
     /// What the type adds.
     pub body: RecordBody,
-    /// The whole record as it came, scrubbed JSON.
+    /// The whole record as it came, scrubbed JSON, without blanks between its parts: what was written anew by another program
+    /// is the same record.
     pub raw: Box<str>,
     /// How often the store that keeps it had been held when it came (see `store::held`); 0 elsewhere.
     pub hold: u32,
@@ -263,7 +264,7 @@ impl Record {
             request_id,
             session_id: raw.agent_context.map(|context| context.session_id).unwrap_or_default(),
             body,
-            raw: text.into(),
+            raw: text::without_blanks(text).into(),
             hold: 0,
         })
     }

@@ -47,6 +47,22 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     if clean.contains(breaks) { Cow::Owned(clean.replace(breaks, " ")) } else { Cow::Owned(clean.into_owned()) }
 }
 
+/// A JSON text without the blanks between its parts.
+pub fn without_blanks(json: &str) -> Cow<'_, str> {
+    let (mut in_string, mut escaped) = (false, false);
+    let mut is_blank = |c: char| {
+        let quotes = c == '"' && !escaped;
+        escaped = in_string && c == '\\' && !escaped;
+        in_string ^= quotes;
+        !in_string && c.is_ascii_whitespace()
+    };
+    let Some(first) = json.find(&mut is_blank) else { return Cow::Borrowed(json) };
+    let mut out = String::with_capacity(json.len());
+    out.push_str(&json[..first]);
+    out.extend(json[first + 1..].chars().filter(|c| !is_blank(*c)));
+    Cow::Owned(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +82,16 @@ mod tests {
             assert!(is_clean(kept.as_bytes()));
         }
         assert!(!is_clean(b"\x00") && !is_clean(b"\xff"));
+    }
+
+    #[test]
+    fn blanks_between_the_parts_of_json_go_and_those_within_stay() {
+        for (json, expected) in [
+            (r#"{"a":1,"b":" c \" d "}"#, r#"{"a":1,"b":" c \" d "}"#),
+            (r#" { "a" : [ 1 , 2 ] , "b\\" : " \\" , "é" : null } "#, r#"{"a":[1,2],"b\\":" \\","é":null}"#),
+            ("{\n\t\"a\": 1\r\n}", r#"{"a":1}"#),
+        ] {
+            assert_eq!(without_blanks(json), expected);
+        }
     }
 }

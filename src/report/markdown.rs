@@ -109,10 +109,10 @@ impl Report {
         page.table(&["marked", "requests"], counts(&requests.by_mark));
         let latency = &self.latency;
         let times = [
-            ("total", &latency.root_duration_ns),
+            ("total, with a root", &latency.root_duration_ns),
             ("total of successes", &latency.root_duration_ns_success),
-            ("TTFT", &latency.http_ttft_ns),
-            ("TTFT by records", &latency.record_ttft_ns),
+            ("TTFT, with a root", &latency.http_ttft_ns),
+            ("TTFT by records, with a root", &latency.record_ttft_ns),
         ];
         page.table(&QUANTILES, times.into_iter().map(|(name, values)| row(name, quantiles(values, millis))));
         self.queue(&mut page);

@@ -125,7 +125,7 @@ pub fn parse(text: &str) -> Result<Ledger, String> {
     let raw: Raw = serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
         .map_err(|error| format!("expected a ledger with \"requests\" or \"results\", {error}"))?;
     if raw.requests.is_empty() && raw.results.is_empty() {
-        return Err("expected a ledger with \"requests\" or \"results\", found neither".into());
+        return Err("expected a ledger that lists \"requests\" or counts \"results\", found none of either".into());
     }
     let mut ledger = Ledger::default();
     for request in raw.requests {
@@ -297,7 +297,7 @@ mod tests {
         assert!(many.counts["success"] == u64::MAX && many.has_counts() && many.unequal([0; 6]).len() == 1);
         assert_eq!(ledger.records[0].usage.completion, Some(3));
         assert!(parse("\u{feff}{\"results\":{\"unary\":{\"200\":1}}}").is_ok());
-        assert!(parse("{}").unwrap_err().contains("neither"));
+        assert!(parse("{}").unwrap_err().contains("found none of either"));
         assert!(parse("[").is_err());
     }
 }
