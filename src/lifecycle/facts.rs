@@ -97,6 +97,21 @@ pub enum State {
     Lost,
 }
 
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::InFlight, Self::Ending, Self::Ended, Self::Lost];
+
+    /// The word for a request of which no root tells how it ended.
+    pub fn rootless_word(self) -> &'static str {
+        match self {
+            Self::InFlight => "in flight",
+            Self::Ending => "ending",
+            Self::Ended => "no root",
+            Self::Lost => "end missing",
+        }
+    }
+}
+
 /// The frontend's stream (`response.streaming`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stream {
@@ -178,10 +193,7 @@ impl Facts {
         match (self.outcome, self.state) {
             (Some(_), _) if !self.outcome_word.is_empty() => &self.outcome_word,
             (Some(outcome), _) => outcome.word(),
-            (None, State::InFlight) => "in flight",
-            (None, State::Ending) => "ending",
-            (None, State::Ended) => "no root",
-            (None, State::Lost) => "end missing",
+            (None, state) => state.rootless_word(),
         }
     }
 

@@ -228,7 +228,7 @@ pub fn reference() -> impl Iterator<Item = (&'static str, &'static str, &'static
 
 fn outcomes() -> Vec<&'static str> {
     let mut words = Outcome::ALL.map(Outcome::word).to_vec();
-    words.extend(["in flight", "ending", "no root", "end missing"]);
+    words.extend(State::ALL.map(State::rootless_word));
     words
 }
 
@@ -237,7 +237,7 @@ fn phases() -> Vec<&'static str> {
 }
 
 fn states() -> Vec<&'static str> {
-    [State::InFlight, State::Ending, State::Ended, State::Lost].map(state).to_vec()
+    State::ALL.map(state).to_vec()
 }
 
 fn layouts() -> Vec<&'static str> {

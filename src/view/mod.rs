@@ -201,14 +201,30 @@ pub fn outcome_tone(outcome: Outcome) -> Tone {
     }
 }
 
+/// The sign of a state without a root.
+pub fn state_sign(state: State) -> &'static str {
+    match state {
+        State::InFlight => "◌",
+        State::Ending => "◑",
+        State::Ended => "·",
+        State::Lost => "∅",
+    }
+}
+
+/// The tone of a state without a root.
+pub fn state_tone(state: State) -> Tone {
+    match state {
+        State::InFlight | State::Ending => Tone::Running,
+        State::Ended => Tone::Dim,
+        State::Lost => Tone::Warn,
+    }
+}
+
 /// Sign and word for how a request stands.
 pub fn standing_piece(facts: &Facts) -> Piece {
     let (sign, tone) = match (facts.outcome, facts.state) {
         (Some(outcome), _) => (outcome_sign(outcome), outcome_tone(outcome)),
-        (None, State::InFlight) => ("◌", Tone::Running),
-        (None, State::Ending) => ("◑", Tone::Running),
-        (None, State::Ended) => ("·", Tone::Dim),
-        (None, State::Lost) => ("∅", Tone::Warn),
+        (None, state) => (state_sign(state), state_tone(state)),
     };
     Piece::new(format!("{sign} {}", facts.outcome_text().replace('_', " ")), tone)
 }

@@ -1,6 +1,7 @@
 //! The outcomes line: how the requests held have ended, as their roots say, with a bar for each share.
 
-use super::{Tone, format, outcome_sign, outcome_tone};
+use super::{Tone, format, outcome_sign, outcome_tone, state_sign, state_tone};
+use crate::lifecycle::facts::State;
 use crate::lifecycle::stage::Outcome;
 use crate::store::Standing;
 
@@ -39,11 +40,13 @@ pub fn outcomes(standing: &Standing, violations: u64) -> Vec<Count> {
         filter,
     };
     let word = |outcome| if outcome == Outcome::TimedOut { "timed out" } else { Outcome::word(outcome) };
-    let others = [
-        row("ending", "◑", Tone::Running, standing.ending, "outcome:ending".into()),
-        row("no root", "·", Tone::Plain, rootless, "outcome:\"no root\"".into()),
-        row("end missing", "∅", Tone::Warn, standing.lost, "outcome:\"end missing\"".into()),
-    ];
+    let others = [(State::Ending, standing.ending), (State::Ended, rootless), (State::Lost, standing.lost)];
+    let others = others.map(|(state, count)| {
+        let word = state.rootless_word();
+        // Dim would look as if there were none.
+        let tone = if state == State::Ended { Tone::Plain } else { state_tone(state) };
+        row(word, state_sign(state), tone, count, format!("outcome:\"{word}\""))
+    });
     let violated = Count { share: 0.0, ..row("⚑", "⚑", Tone::Bad, violations, "check:*".into()) };
     Outcome::ALL
         .into_iter()

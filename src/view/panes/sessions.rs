@@ -1,10 +1,11 @@
 //! Sessions: a row per agent session, the one with the newest turn first; as many as there is room for.
 
 use super::{Block, Body, Cell, Mark, Pane, Room, terms};
+use crate::lifecycle::facts::State;
 use crate::lifecycle::stage::Outcome;
 use crate::store::rollup::{Affinity, Session};
 use crate::view::data::Seen;
-use crate::view::{Tone, format, outcome_sign, outcome_tone};
+use crate::view::{Tone, format, outcome_sign, outcome_tone, state_sign};
 
 const TITLES: [&str; 11] = [
     "session",
@@ -56,17 +57,16 @@ fn row(id: &str, session: &Session, seen: &Seen<'_>) -> Vec<Cell> {
     let mut tone = Tone::Plain;
     for (word, count) in session.outcomes.ranked() {
         let outcome = Outcome::ALL.into_iter().find(|outcome| outcome.word() == word);
-        match (outcome, word.as_str()) {
+        let state = State::ALL.into_iter().find(|state| state.rootless_word() == word);
+        match (outcome, state) {
             (Some(outcome), _) => {
                 outcomes.push(format!("{count}{}", outcome_sign(outcome)));
                 if outcomes.len() == 1 {
                     tone = outcome_tone(outcome);
                 }
             }
-            (None, "in flight") => outcomes.push(format!("{count}◌")),
-            (None, "no root") => outcomes.push(format!("{count}·")),
-            (None, "end missing") => outcomes.push(format!("{count}∅")),
-            (None, word) => outcomes.push(format!("{count} {word}")),
+            (None, Some(state)) => outcomes.push(format!("{count}{}", state_sign(state))),
+            (None, None) => outcomes.push(format!("{count} {word}")),
         }
     }
     let affinity = match session.affinity {
