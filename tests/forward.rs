@@ -103,7 +103,11 @@ fn send_in_every_form(grpc: SocketAddr, http: SocketAddr) {
 /// How many requests a recording holds of each signal, all of them whole.
 fn recorded(path: &Path) -> [usize; 3] {
     let mut found = [0; 3];
-    for line in std::fs::read_to_string(path).unwrap().lines() {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let end = lines.pop().unwrap();
+    assert!(end.starts_with(r#"{"resourceSpans":[],"#), "the last line tells when it ended: {end}");
+    for line in lines {
         let signal = match () {
             () if line.contains("resourceSpans") => Signal::Traces,
             () if line.contains("resourceLogs") => Signal::Logs,
