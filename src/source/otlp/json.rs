@@ -80,15 +80,34 @@ impl Shape {
 /// # Errors
 /// When the text is not JSON, or nothing in it is good: which field, what was expected and what came.
 pub fn transcode(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
+    whole(out, |out| {
+        let Read { tally, useless, .. } = transcode_text(shape, json, out)?;
+        match tally.refusal {
+            Some(reason) if useless => Err(reason),
+            _ => Ok(tally),
+        }
+    })
+}
+
+/// The same of a part of an answer, of which there are others: that nothing in it is good is told in the tally, too.
+///
+/// # Errors
+/// When the text is not JSON.
+pub fn salvage(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
+    whole(out, |out| Ok(transcode_text(shape, json, out)?.tally))
+}
+
+/// Leaves `out` as it was when nothing comes of it.
+fn whole(out: &mut Vec<u8>, transcode: impl FnOnce(&mut Vec<u8>) -> Result<Tally, String>) -> Result<Tally, String> {
     let start = out.len();
-    let done = transcode_text(shape, json, out);
+    let done = transcode(out);
     if done.is_err() {
         out.truncate(start);
     }
     done.map_err(|error| format!("not OTLP/JSON: {error}"))
 }
 
-fn transcode_text(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
+fn transcode_text(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Read, String> {
     let start = out.len();
     let mut text = String::from_utf8_lossy(json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json));
     let mut bad_texts = u64::from(matches!(text, Cow::Owned(_)));
@@ -111,10 +130,7 @@ fn transcode_text(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally,
         read = self::read(shape, &tree.to_string(), out)?;
     }
     read.tally.bad_texts += bad_texts;
-    match read.tally.refusal {
-        Some(reason) if read.useless => Err(reason),
-        _ => Ok(read.tally),
-    }
+    Ok(read)
 }
 
 /// What a text came to.
