@@ -16,7 +16,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::units::duration;
-use self::units::{memory, size};
+use self::units::{memory, message, origin, size};
 use crate::demo::fault::Kind;
 use crate::source::replay::Speed;
 
@@ -112,10 +112,10 @@ pub struct Listen {
     #[arg(long, value_name = "ADDR", env = "REQTOP_HTTP", default_value = "4318")]
     pub http: Option<String>,
     /// The largest message taken, before and after decompression.
-    #[arg(long, value_name = "SIZE", env = "REQTOP_MAX_MESSAGE", value_parser = size, default_value = "16MiB")]
+    #[arg(long, value_name = "SIZE", env = "REQTOP_MAX_MESSAGE", value_parser = message, default_value = "16MiB")]
     pub max_message: Option<usize>,
     /// Let pages of this origin export over HTTP (CORS); may be given more than once.
-    #[arg(long, value_name = "ORIGIN", env = "REQTOP_ALLOW_ORIGIN", value_delimiter = ',')]
+    #[arg(long, value_name = "ORIGIN", env = "REQTOP_ALLOW_ORIGIN", value_delimiter = ',', value_parser = origin)]
     pub allow_origin: Vec<String>,
     /// Connections that may be open at once; beyond, those idle longest are let go [default: 2048]
     #[arg(long, value_name = "N", env = "REQTOP_MAX_CONNECTIONS")]

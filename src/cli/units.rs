@@ -21,6 +21,35 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
 /// From here on a size is a slip, bytes: 8 PiB, up to where each is told from the next.
 const MOST: f64 = (1u64 << 53) as f64;
 
+/// The least that a message may be limited to, bytes: smaller than any that holds a span.
+const LEAST_MESSAGE: usize = 1 << 10;
+
+/// Reads the size of a message in which something can be sent at all.
+pub(super) fn message(text: &str) -> Result<usize, String> {
+    let size = size(text)?;
+    if size < LEAST_MESSAGE { Err(format!("expected at least 1KiB, found {text:?}")) } else { Ok(size) }
+}
+
+/// Reads the origin of web pages as browsers say it (RFC 6454): compared byte by byte, any other would never be met.
+pub(super) fn origin(text: &str) -> Result<String, String> {
+    let is_origin = |text: &str| {
+        let (scheme, place) = text.split_once("://")?;
+        let port = place.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
+        let is_usual = matches!((scheme, port), ("http", Some("80")) | ("https", Some("443")));
+        let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok());
+        let is_bare = !place.contains(|c: char| c.is_ascii_uppercase() || !c.is_ascii_graphic() || "/?#@*".contains(c));
+        (!scheme.is_empty() && is_bare && is_port && !is_usual && !place.is_empty() && !place.starts_with(':'))
+            .then_some(())
+    };
+    if matches!(text, "*" | "null") || is_origin(text).is_some() {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "expected an origin as browsers send it, such as https://grafana.example:3000 (small letters, no path, no usual \
+         port), * for any or null, found {text:?}"
+    ))
+}
+
 /// The longest time, seconds: a hundred years.
 const LONGEST: f64 = 36_500.0 * 86_400.0;
 
@@ -58,6 +87,7 @@ mod tests {
     fn sizes_and_times_are_read_with_their_units() {
         assert_eq!((size("512MiB"), size("64k"), size("1.5 gib")), (Ok(512 << 20), Ok(64 << 10), Ok(3 << 29)));
         assert_eq!((memory("1MiB"), memory("1")), (Ok(1 << 20), Err("expected at least 1MiB, found \"1\"".into())));
+        assert_eq!((message("1KiB"), message("0")), (Ok(1 << 10), Err("expected at least 1KiB, found \"0\"".into())));
         for text in ["99999999999999999999GiB", "8388608GiB", &"9".repeat(400)] {
             assert!(size(text).unwrap_err().contains("below 8388608GiB"), "{text}");
         }
@@ -72,5 +102,42 @@ mod tests {
             (Ok(Duration::from_millis(500)), Ok(Duration::from_secs(2)), Ok(Duration::from_secs(90)))
         );
         assert!(duration("-1s").is_err() && duration("1 fortnight").is_err());
+    }
+
+    #[test]
+    fn origins_are_those_that_browsers_send() {
+        for text in [
+            "*",
+            "null",
+            "https://a",
+            "http://127.0.0.1:3000",
+            "http://[::1]",
+            "http://[::1]:81",
+            "moz-extension://0f-1",
+        ] {
+            assert_eq!(origin(text).as_deref(), Ok(text));
+        }
+        for text in [
+            "",
+            "foo",
+            "a:3000",
+            "http://",
+            "://a",
+            "http://a/",
+            "http://a/path",
+            "https://A",
+            "https://a:443",
+            "http://a:80",
+            "http://a:x",
+            "http://*.a",
+            "http://u@a",
+            "http://[::1]:80443",
+            "http://a?b",
+            "http://a b",
+            "http://:80",
+        ] {
+            let error = origin(text).unwrap_err();
+            assert!(error.starts_with("expected an origin") && error.ends_with(&format!("found {text:?}")), "{error}");
+        }
     }
 }

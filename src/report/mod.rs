@@ -32,7 +32,7 @@ pub const SCHEMA: &str = "reqtop.report.v1";
 pub struct InputSection {
     /// Files read.
     pub files: u64,
-    /// Lines, messages or answers of a trace store that could not be read.
+    /// Lines, messages, and traces or answers of a trace store, that could not be read or had whole.
     pub bad_lines: u64,
     /// How many of these, and of the exports that were turned away, held what may be missed now.
     #[serde(skip)]
@@ -68,7 +68,7 @@ impl InputSection {
     /// What came and is not held though nothing was let go, by its kind: a sentence each.
     pub fn left_out(&self, counts: &Counts) -> impl Iterator<Item = String> {
         let kinds = [
-            (self.bad_lines, "lines in all could not be read or hold nothing that is read here"),
+            (self.bad_lines, "lines or traces in all could not be read whole or hold nothing that is read here"),
             (counts.spans_refused, "spans were rejected for what they are"),
             (counts.records_bad, "records could not be read"),
             (counts.spans_shed, "spans found no room (--max-memory)"),

@@ -31,12 +31,22 @@ pub(super) fn into_store(
 ) -> Result<(), String> {
     stand(settings, standing);
     let said = std::io::stderr().is_terminal().then(Instant::now);
-    let mut sink = Straight { store, standing, input, taken: 0, said };
+    let mut sink = Straight { store, standing, input, taken: 0, untold: 0, said };
     let progress = remote::read(settings, &now_ns, &mut sink)?;
+    if sink.untold > 0 {
+        let words = and_more(sink.untold);
+        say(&words);
+        sink.input.problems.push(words);
+    }
     if said.is_some() {
         say(&format!("{}: {} traces", settings.name(), progress.traces));
     }
     Ok(())
+}
+
+/// What is said of problems beyond those that are told.
+fn and_more(untold: usize) -> String {
+    format!("and {untold} more that are not told one by one")
 }
 
 /// What goes up to the present stands there.
@@ -51,6 +61,8 @@ struct Straight<'a> {
     standing: &'a Standing,
     input: &'a mut InputSection,
     taken: usize,
+    /// Problems beyond those that are told.
+    untold: usize,
     /// When the terminal was last told; `None` when there is none.
     said: Option<Instant>,
 }
@@ -70,12 +82,14 @@ impl Sink for Straight<'_> {
         if self.input.problems.len() < TOLD {
             say(&words);
             self.input.problems.push(words);
+        } else {
+            self.untold += 1;
         }
     }
 
-    fn left_out(&mut self, words: String) {
+    fn left_out(&mut self, words: String, is_named: bool) {
         self.input.bad_lines += 1;
-        self.input.losses += 1;
+        self.input.losses += u64::from(!is_named);
         self.problem(words);
     }
 
@@ -94,8 +108,12 @@ pub(super) fn into_intake(settings: &Settings, standing: Option<&Standing>, inta
     if let Some(standing) = standing {
         stand(settings, standing);
     }
-    let mut sink = Beside { intake, shared, standing, name: settings.name(), problems: 0 };
+    let mut sink = Beside { intake, shared, standing, name: settings.name(), problems: 0, has_losses: false };
     let ended = remote::read(settings, &now_ns, &mut sink);
+    // Spans refused for themselves that named no trace.
+    if shared.store.lock().unplaced() > 0 {
+        sink.note_losses();
+    }
     shared.report(|vitals| {
         vitals.loading = None;
         vitals.notices.extend(ended.err());
@@ -109,6 +127,16 @@ struct Beside<'a> {
     standing: Option<&'a Standing>,
     name: String,
     problems: usize,
+    has_losses: bool,
+}
+
+impl Beside<'_> {
+    /// Something is missing, and nobody knows of which requests.
+    fn note_losses(&mut self) {
+        if !std::mem::replace(&mut self.has_losses, true) {
+            self.shared.store.lock().note_losses();
+        }
+    }
 }
 
 impl Sink for Beside<'_> {
@@ -121,12 +149,21 @@ impl Sink for Beside<'_> {
 
     fn problem(&mut self, words: String) {
         self.problems += 1;
-        if self.problems <= TOLD {
-            self.shared.report(|vitals| vitals.notices.push(words));
-        }
+        let untold = self.problems.saturating_sub(TOLD);
+        self.shared.report(|vitals| match untold {
+            0 => vitals.notices.push(words),
+            _ => {
+                let before = and_more(untold - 1);
+                vitals.notices.retain(|notice| *notice != before);
+                vitals.notices.push(and_more(untold));
+            }
+        });
     }
 
-    fn left_out(&mut self, words: String) {
+    fn left_out(&mut self, words: String, is_named: bool) {
+        if !is_named {
+            self.note_losses();
+        }
         self.shared.report(|vitals| vitals.malformed += 1);
         self.problem(words);
     }
@@ -144,5 +181,27 @@ impl Sink for Beside<'_> {
             }
         });
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Limits;
+
+    #[test]
+    fn what_is_left_out_is_counted_beyond_what_is_told() {
+        let (mut store, standing, mut input) =
+            (Store::new(Limits::default()), Standing::new(1), InputSection::default());
+        let (store, input) = (&mut store, &mut input);
+        let mut sink = Straight { store, standing: &standing, input, taken: 0, untold: 0, said: None };
+        for number in 0..TOLD + 3 {
+            sink.left_out(format!("trace {number}"), number > 0);
+        }
+        assert_eq!(
+            (sink.input.problems.len(), and_more(sink.untold)),
+            (TOLD, "and 3 more that are not told one by one".into())
+        );
+        assert_eq!((sink.input.bad_lines, sink.input.losses), (TOLD as u64 + 3, 1));
     }
 }

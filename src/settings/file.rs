@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use clap::builder::ValueParser;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, Command};
 use toml::Spanned;
@@ -48,6 +49,11 @@ pub struct File {
 /// The name of an option in the file: that of its flag.
 pub fn name(option: &Arg) -> &str {
     option.get_long().unwrap_or_default()
+}
+
+/// Whether an option is true or false. TOML has words for that, and takes no others.
+pub fn is_truth(option: &Arg) -> bool {
+    option.get_value_parser().type_id() == ValueParser::bool().type_id()
 }
 
 struct Reader<'a> {
@@ -154,7 +160,12 @@ impl Reader<'_> {
             return self.tell(value.span().start, format!("{name}: expected one value, found {}", texts.len()));
         }
         for text in &texts {
-            if let Err(why) = self.accepts(name, text) {
+            let is_odd = is_truth(option) && !matches!(text.as_str(), "true" | "false");
+            let taken = match is_odd {
+                true => Err(format!("expected true or false, found {text:?}")),
+                false => self.accepts(name, text),
+            };
+            if let Err(why) = taken {
                 return self.tell(value.span().start, format!("{name}: {why}"));
             }
         }

@@ -12,7 +12,7 @@ use clap::error::{ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use super::file::{self, File, Value, name};
+use super::file::{self, File, Value, is_truth, name};
 use super::order::command_first;
 use crate::cli::{self, Cli};
 use crate::lifecycle::text;
@@ -229,6 +229,8 @@ fn shown(command: &Command, matches: &ArgMatches, path: Option<&Path>, file: &Fi
         let id = option.get_id().as_str();
         let value = file.values.iter().find(|value| value.id == id);
         let texts: Vec<String> = match matches.get_raw(id) {
+            // The environment and the command line take further words for true and false.
+            Some(_) if is_truth(option) => matches.get_one(id).map(bool::to_string).into_iter().collect(),
             Some(raw) => raw.map(|text| text.to_string_lossy().into_owned()).collect(),
             None => Vec::new(),
         };

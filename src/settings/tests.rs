@@ -84,6 +84,26 @@ fn what_is_recorded_and_passed_on_may_stand_in_the_file() {
 }
 
 #[test]
+fn what_could_never_work_is_told() {
+    for (text, told) in [
+        ("mouse = 'yes'", "1: mouse: expected true or false, found \"yes\""),
+        ("mouse = 1", "1: mouse: expected true or false, found \"1\""),
+        ("max-message = 0", "1: max-message: expected at least 1KiB, found \"0\""),
+        ("\nallow-origin = ['https://a', 'https://a/b']", "2: allow-origin: expected an origin as browsers send it, "),
+    ] {
+        let all = wrong(text);
+        assert!(all.len() == 1 && all[0].starts_with(told), "{all:?}");
+    }
+    for words in [["--allow-origin", "foo"], ["--max-message", "0"]] {
+        let Err(Refusal::Usage(error)) = asked("", &words) else { panic!("taken: {words:?}") };
+        assert!(said(error).contains("expected a"), "{words:?}");
+    }
+    // What a command line takes for true is shown as what may stand in the file.
+    let Some(Command::Config(config)) = asked("", &["config", "--mouse=yes"]).unwrap().command else { panic!() };
+    assert!(config.shown.lines().any(|line| line.starts_with("mouse = true ")), "{}", config.shown);
+}
+
+#[test]
 fn mistakes_are_told_with_their_lines_and_what_was_meant() {
     let text = "thme = 'nord'\nmax-memory = 'lots'\nascii = 'perhaps'\nwindow = '7m'\ngrpc = { port = 1 }\nkeys = 3\n\
                 theme = ['a', 'b']\nfollow = true\n";
@@ -93,7 +113,7 @@ fn mistakes_are_told_with_their_lines_and_what_was_meant() {
         [
             "1: no setting is called thme: did you mean theme?",
             "2: max-memory: expected a size such as 512MiB, found \"lots\"",
-            "3: ascii: value was not a boolean",
+            "3: ascii: expected true or false, found \"perhaps\"",
             "4: window: expected one of 10s, 1m, 5m, all, found \"7m\"",
             "5: grpc: expected a text, a number, true or false, found table",
             "6: keys is a section: [keys]",

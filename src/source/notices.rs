@@ -24,7 +24,7 @@ pub enum Notice {
     WrongMethod,
     /// HTTP 415: a media type or coding that is not read here, or plain HTTP on the gRPC port.
     UnknownType,
-    /// HTTP 413, gRPC `OUT_OF_RANGE` or `RESOURCE_EXHAUSTED`: larger than the limit, before or after inflating.
+    /// HTTP 413 or gRPC `RESOURCE_EXHAUSTED`: larger than the limit, before or after inflating.
     TooLarge,
     /// HTTP 400 or gRPC `INVALID_ARGUMENT`: not what its type says.
     Malformed,

@@ -60,7 +60,7 @@ pub(super) fn json(signal: Signal, receipt: &Receipt) -> Vec<u8> {
 }
 
 /// A `google.rpc.Status` in protobuf, with a `RetryInfo` when the sender should try again.
-pub(super) fn status(code: i32, message: &str, retry: bool) -> Vec<u8> {
+pub fn status(code: i32, message: &str, retry: bool) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(&mut out, 1, code as u64);
     put_bytes(&mut out, 2, message.as_bytes());

@@ -68,7 +68,7 @@ impl Room {
 
     /// Waits for room to make something of at most this size.
     pub async fn making(&self, most: usize) -> Result<Making, Broken> {
-        permits(&self.made, most, self.patience).await.map(Making)
+        permits(&self.made, most.min(u32::MAX as usize), self.patience).await.map(Making)
     }
 
     /// Reads a body to its end.

@@ -175,7 +175,7 @@ fn notice_of(status: &Status) -> Option<Notice> {
         Code::Aborted => Notice::CutOff,
         Code::Unimplemented if status.metadata().contains_key(framing::ACCEPTED) => Notice::UnknownType,
         Code::Unimplemented => Notice::UnknownPath,
-        Code::OutOfRange => Notice::TooLarge,
+        Code::ResourceExhausted => Notice::TooLarge,
         Code::DeadlineExceeded => Notice::TooSlow,
         Code::Unauthenticated => Notice::Unauthorized,
         Code::PermissionDenied => Notice::Origin,
@@ -190,8 +190,12 @@ fn note(shared: &Shared, status: &Status) {
     }
 }
 
+/// Without a time after which to try again senders do not (OTLP specification, "Failures"): they would after `OUT_OF_RANGE`,
+/// and no message gets smaller by being sent again.
 fn too_large(limit: usize) -> Status {
-    Status::out_of_range(format!("the message is larger than {limit} bytes (plain or inflated): send smaller batches"))
+    Status::resource_exhausted(format!(
+        "the message is larger than {limit} bytes (plain or inflated): send smaller batches"
+    ))
 }
 
 fn unavailable(message: &str) -> Status {
@@ -310,6 +314,6 @@ mod tests {
         assert!(gzip(&large).len() > coding::ASIDE);
         assert!(sent("gzip", gzip(&large)).await == ok(Some(large.clone())));
         let past = sent("gzip", [gzip(&large), gzip(b"x")].concat()).await;
-        assert!(past == (None, (Code::OutOfRange as i32).to_string()));
+        assert!(past == (None, (Code::ResourceExhausted as i32).to_string()));
     }
 }

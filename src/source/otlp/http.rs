@@ -187,9 +187,11 @@ async fn take(
     let whole = body(shared, request, limit).await;
     coming.over();
     let whole = whole?;
-    let making = match (coding, encoding) {
-        (Coding::Identity, Encoding::Protobuf) => None,
-        _ => Some(shared.room.making(limit).await.map_err(|_| unavailable(answer::BUSY))?),
+    // What it inflates to, and what that is made into.
+    let steps = usize::from(coding != Coding::Identity) + usize::from(encoding == Encoding::Json);
+    let making = match steps {
+        0 => None,
+        steps => Some(shared.room.making(limit.saturating_mul(steps)).await.map_err(|_| unavailable(answer::BUSY))?),
     };
     let aside = whole.bytes.len() >= if coding == Coding::Identity { LARGE } else { coding::ASIDE };
     let read = move || {
@@ -286,7 +288,8 @@ fn payload(signal: Signal, encoding: Encoding, coding: Coding, body: Bytes, limi
         Encoding::Protobuf => Ok(Payload::otlp(signal, body)),
         Encoding::Json => {
             let mut out = Vec::with_capacity(body.len() / 2);
-            let tally = json::transcode(Shape::Request(signal), &body, &mut out).map_err(malformed)?;
+            let tally = json::transcode_within(limit, Shape::Request(signal), &body, &mut out).map_err(malformed)?;
+            out.shrink_to_fit();
             Ok(Payload { tally, ..Payload::otlp(signal, out) })
         }
     }

@@ -80,40 +80,79 @@ impl Shape {
 /// # Errors
 /// When the text is not JSON, or nothing in it is good: which field, what was expected and what came.
 pub fn transcode(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
+    transcode_within(usize::MAX, shape, json, out)
+}
+
+/// The same, where neither the text with what is replaced in it nor what comes of it may have more than `most` bytes.
+///
+/// # Errors
+/// The same, and when it has more.
+pub fn transcode_within(most: usize, shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
+    whole(out, |out| {
+        let Read { tally, useless, .. } = transcode_text(shape, json, out, most)?;
+        match tally.refusal {
+            Some(reason) if useless => Err(reason),
+            _ => Ok(tally),
+        }
+    })
+}
+
+/// The same of a part of an answer, of which there are others: that nothing in it is good is told in the tally, too.
+///
+/// # Errors
+/// When the text is not JSON.
+pub fn salvage(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
+    whole(out, |out| Ok(transcode_text(shape, json, out, usize::MAX)?.tally))
+}
+
+/// Leaves `out` as it was when nothing comes of it.
+fn whole(out: &mut Vec<u8>, transcode: impl FnOnce(&mut Vec<u8>) -> Result<Tally, String>) -> Result<Tally, String> {
     let start = out.len();
-    let done = transcode_text(shape, json, out);
+    let done = transcode(out);
     if done.is_err() {
         out.truncate(start);
     }
     done.map_err(|error| format!("not OTLP/JSON: {error}"))
 }
 
-fn transcode_text(shape: Shape, json: &[u8], out: &mut Vec<u8>) -> Result<Tally, String> {
+fn transcode_text(shape: Shape, json: &[u8], out: &mut Vec<u8>, most: usize) -> Result<Read, String> {
     let start = out.len();
-    let mut text = String::from_utf8_lossy(json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json));
+    let mut text = lossy(json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json), most)?;
     let mut bad_texts = u64::from(matches!(text, Cow::Owned(_)));
-    let mut read = read(shape, &text, out);
-    if read.is_err()
+    let read = |text: &str, out: &mut Vec<u8>| read(shape, text, out, most);
+    let mut done = read(&text, out);
+    if done.is_err()
         && let Some((repaired, count)) = repair::repaired(&text)
     {
         bad_texts += count;
         out.truncate(start);
-        read = self::read(shape, &repaired, out);
+        done = read(&repaired, out);
         text = Cow::Owned(repaired);
     }
-    let mut read = read?;
-    if read.repeated
-        // Rare: let a tree drop all but the last of each key, and read what it prints. One nested too deeply for a tree
-        // stays as it was read.
+    let mut done = done?;
+    if done.repeated
+        // Rare: let a tree drop all but the last of each key, and read what it prints. One nested too deeply for a tree, or
+        // too large for one, stays as it was read.
         && let Some(tree) = tree::read(&text, shape.message())
     {
         out.truncate(start);
-        read = self::read(shape, &tree.to_string(), out)?;
+        done = read(&tree.to_string(), out)?;
     }
-    read.tally.bad_texts += bad_texts;
-    match read.tally.refusal {
-        Some(reason) if read.useless => Err(reason),
-        _ => Ok(read.tally),
+    done.tally.bad_texts += bad_texts;
+    Ok(done)
+}
+
+/// The text with what is not UTF-8 replaced, which may take three times its bytes.
+fn lossy(json: &[u8], most: usize) -> Result<Cow<'_, str>, String> {
+    let replaced = char::REPLACEMENT_CHARACTER.len_utf8();
+    let size =
+        |chunk: std::str::Utf8Chunk<'_>| chunk.valid().len() + if chunk.invalid().is_empty() { 0 } else { replaced };
+    match std::str::from_utf8(json) {
+        Ok(text) => Ok(text.into()),
+        Err(_) if json.utf8_chunks().map(size).sum::<usize>() > most => {
+            Err(format!("longer than {most} bytes with what is not UTF-8 replaced"))
+        }
+        Err(_) => Ok(String::from_utf8_lossy(json)),
     }
 }
 
@@ -126,8 +165,8 @@ struct Read {
     useless: bool,
 }
 
-fn read(shape: Shape, text: &str, out: &mut Vec<u8>) -> Result<Read, String> {
-    let mut writer = Writer::new(out);
+fn read(shape: Shape, text: &str, out: &mut Vec<u8>, most: usize) -> Result<Read, String> {
+    let mut writer = Writer::new(out, most);
     let mut json = Deserializer::from_str(text);
     let message = shape.message();
     match shape {
@@ -181,6 +220,8 @@ pub fn first_key<T>(json: &[u8], wanted: impl FnMut(&str) -> Option<T>) -> Optio
     found
 }
 
+#[cfg(test)]
+mod bounds;
 #[cfg(test)]
 mod full;
 #[cfg(test)]

@@ -31,7 +31,7 @@ impl Bad {
     /// A message of almost nothing but empty parts.
     #[cold]
     pub fn hollow(message: &'static str) -> Self {
-        Self { message, field: 0, expected: "parts of eight bytes or more on average, found mostly empty ones" }
+        Self { message, field: 0, expected: "parts that hold something, found mostly empty ones" }
     }
 }
 

@@ -6,6 +6,7 @@
 //! Nesting is bounded by construction: the walk knows its levels and never recurses; attribute values stay packed.
 //! Known fields with another wire type are skipped like unknown ones, as protobuf's own parsers do.
 
+mod apart;
 mod records;
 mod telling;
 
@@ -15,6 +16,7 @@ use crate::lifecycle::text;
 use crate::source::intake::Signal;
 
 use super::walk::*;
+pub use apart::{each_resource, unwrapped};
 pub(super) use records::is_foreign;
 pub use telling::signal_of;
 
@@ -43,7 +45,7 @@ pub fn decode<'a>(signal: Signal, bytes: &'a [u8], batch: &mut Batch<'a>) -> Res
 pub fn traces<'a>(bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), String> {
     batch.spans.reserve(bytes.len() / SPAN_BYTES + 1);
     batch.attrs.reserve(bytes.len() / ATTRIBUTE_BYTES + 1);
-    let mut spans = Spans { batch, events: Vec::new(), links: Vec::new(), most: 64 + bytes.len() / BYTES_A_PART };
+    let mut spans = Spans { batch, events: Vec::new(), links: Vec::new(), most: SMALL + TIMES_ITS_SIZE * bytes.len() };
     let mut walk = Walk::over("ExportTraceServiceRequest", bytes);
     while let Some(tag) = walk.tag()? {
         match tag {
@@ -52,49 +54,6 @@ pub fn traces<'a>(bytes: &'a [u8], batch: &mut Batch<'a>) -> Result<(), String> 
         }
     }
     Ok(())
-}
-
-/// The resources of an `ExportTraceServiceRequest`, each as the bytes of a request that holds it alone.
-///
-/// # Errors
-/// When the bytes are not well-formed protobuf: what was expected and in which field.
-pub fn each_resource(bytes: &[u8]) -> Result<Vec<&[u8]>, String> {
-    let (mut parts, mut walk) = (Vec::new(), Walk::over("ExportTraceServiceRequest", bytes));
-    loop {
-        let from = bytes.len() - walk.left();
-        let Some(tag) = walk.tag()? else { return Ok(parts) };
-        walk.skip(tag)?;
-        if tag == LEN_1 {
-            parts.push(&bytes[from..bytes.len() - walk.left()]);
-        }
-    }
-}
-
-/// The traces of a query's answer, each as an `ExportTraceServiceRequest`, and whether the answer says that it is only a
-/// part: Tempo's newer answer holds such a message as field 1 beside a status (3, where 1 is "partial"); its older answer
-/// is one. They are told apart by what stands in field 1: a message of nothing but resources, or a resource with scopes.
-///
-/// # Errors
-/// When the bytes are not well-formed protobuf: what was expected and in which field.
-pub fn unwrapped(bytes: &[u8]) -> Result<(Vec<&[u8]>, bool), String> {
-    let (mut traces, mut partial, mut walk) = (Vec::new(), false, Walk::over("an answer with a trace", bytes));
-    while let Some(tag) = walk.tag()? {
-        match tag {
-            LEN_1 => traces.push(walk.bytes(tag)?),
-            VAR_3 => partial = walk.number(tag)? == 1,
-            _ => walk.skip(tag)?,
-        }
-    }
-    for trace in &traces {
-        let mut inner = Walk::over("a trace of an answer", trace);
-        while let Some(tag) = inner.tag()? {
-            if tag != LEN_1 {
-                return Ok((vec![bytes], false));
-            }
-            inner.skip(tag)?;
-        }
-    }
-    Ok((traces, partial))
 }
 
 /// Decodes an `ExportLogsServiceRequest`: trace records and signs are taken, everything else is counted.
@@ -127,28 +86,34 @@ struct Spans<'a, 'b> {
     batch: &'b mut Batch<'a>,
     events: Vec<&'a [u8]>,
     links: Vec<&'a [u8]>,
-    /// How many parts the message may have; see [`BYTES_A_PART`].
+    /// How many bytes the parts may take; see [`TIMES_ITS_SIZE`].
     most: usize,
 }
 
-/// The fewest bytes a part (attribute, event, link, scope, resource) takes in a message that means something, on average.
-/// One of nothing but empty parts, two bytes each, would take forty times its size in memory; one that reopens a resource
-/// again and again, without limit.
-const BYTES_A_PART: usize = 8;
+/// How many times its size a message's parts (attributes, events, links, scopes, resources) may take in memory; those of one
+/// that means something take less than that once. One of nothing but empty parts, two bytes each, would take thirty times its size;
+/// one that reopens a resource again and again, without limit.
+const TIMES_ITS_SIZE: usize = 4;
+/// What they may take however small the message is, bytes.
+const SMALL: usize = 8 << 10;
 
 impl<'a> Spans<'a, '_> {
-    /// Whether the parts, with those still `to_come`, are no more than a message of this size can have.
+    /// Whether the parts, with the events and links still to come, take no more than those of a message of this size can.
     #[inline]
-    fn fits(&self, message: &'static str, to_come: usize) -> Result<(), Bad> {
-        let Batch { resources, scopes, attrs, events, links, .. } = &*self.batch;
-        let kept = resources.len() + scopes.len() + attrs.len() + events.len() + links.len();
-        if kept + to_come <= self.most { Ok(()) } else { Err(Bad::hollow(message)) }
+    fn fits(&self, message: &'static str, events: usize, links: usize) -> Result<(), Bad> {
+        let batch = &*self.batch;
+        let kept = batch.resources.len() * size_of::<ResourceIn<'_>>()
+            + batch.scopes.len() * size_of::<ScopeIn<'_>>()
+            + batch.attrs.len() * size_of::<&[u8]>()
+            + (batch.events.len() + events) * size_of::<EventIn<'_>>()
+            + (batch.links.len() + links) * size_of::<LinkIn<'_>>();
+        if kept <= self.most { Ok(()) } else { Err(Bad::hollow(message)) }
     }
 
     fn resource_spans(&mut self, bytes: &'a [u8]) -> Result<(), Bad> {
         let index = self.batch.resources.len();
         self.batch.resources.push(ResourceIn::default());
-        self.fits("ResourceSpans", 0)?;
+        self.fits("ResourceSpans", 0, 0)?;
         let mut walk = Walk::over("ResourceSpans", bytes);
         while let Some(tag) = walk.tag()? {
             match tag {
@@ -166,7 +131,7 @@ impl<'a> Spans<'a, '_> {
         let mut walk = Walk::over("Resource", bytes);
         while let Some(tag) = walk.tag()? {
             match tag {
-                LEN_1 => self.batch.attrs.push(walk.bytes(tag)?),
+                LEN_1 => self.attr(walk.bytes(tag)?)?,
                 VAR_2 => self.batch.resources[index].dropped = walk.number(tag)? as u32,
                 _ => walk.skip(tag)?,
             }
@@ -178,7 +143,7 @@ impl<'a> Spans<'a, '_> {
     fn scope_spans(&mut self, resource: u32, bytes: &'a [u8]) -> Result<(), Bad> {
         let index = self.batch.scopes.len();
         self.batch.scopes.push(ScopeIn::default());
-        self.fits("ScopeSpans", 0)?;
+        self.fits("ScopeSpans", 0, 0)?;
         let mut walk = Walk::over("ScopeSpans", bytes);
         while let Some(tag) = walk.tag()? {
             match tag {
@@ -198,7 +163,7 @@ impl<'a> Spans<'a, '_> {
             match tag {
                 LEN_1 => self.batch.scopes[index].name = walk.bytes(tag)?,
                 LEN_2 => self.batch.scopes[index].version = walk.bytes(tag)?,
-                LEN_3 => self.batch.attrs.push(walk.bytes(tag)?),
+                LEN_3 => self.attr(walk.bytes(tag)?)?,
                 VAR_4 => self.batch.scopes[index].dropped = walk.number(tag)? as u32,
                 _ => walk.skip(tag)?,
             }
@@ -218,7 +183,7 @@ impl<'a> Spans<'a, '_> {
         let mut walk = Walk::over("Span", bytes);
         while let Some(tag) = walk.tag()? {
             match tag {
-                LEN_9 => self.batch.attrs.push(walk.bytes(tag)?),
+                LEN_9 => self.attr(walk.bytes(tag)?)?,
                 LEN_1 => trace = walk.bytes(tag)?,
                 LEN_2 => id = walk.bytes(tag)?,
                 LEN_3 => trace_state = walk.bytes(tag)?,
@@ -228,9 +193,15 @@ impl<'a> Spans<'a, '_> {
                 F64_7 => start_ns = walk.fixed64(tag)?,
                 F64_8 => end_ns = walk.fixed64(tag)?,
                 VAR_10 => dropped[0] = walk.number(tag)? as u32,
-                LEN_11 => self.events.push(walk.bytes(tag)?),
+                LEN_11 => {
+                    self.to_come(self.events.len() == self.events.capacity())?;
+                    self.events.push(walk.bytes(tag)?);
+                }
                 VAR_12 => dropped[1] = walk.number(tag)? as u32,
-                LEN_13 => self.links.push(walk.bytes(tag)?),
+                LEN_13 => {
+                    self.to_come(self.links.len() == self.links.capacity())?;
+                    self.links.push(walk.bytes(tag)?);
+                }
                 VAR_14 => dropped[2] = walk.number(tag)? as u32,
                 LEN_15 => {
                     let mut status = Walk::over("Status", walk.bytes(tag)?);
@@ -254,7 +225,7 @@ impl<'a> Spans<'a, '_> {
             refuse(&mut self.batch.tally, name, trace, id, parent);
             return Ok(());
         };
-        self.fits("Span", self.events.len() + self.links.len())?;
+        self.fits("Span", self.events.len(), self.links.len())?;
         let events = self.batch.events.len() as u32;
         for index in 0..self.events.len() {
             self.event(self.events[index])?;
@@ -293,7 +264,7 @@ impl<'a> Spans<'a, '_> {
             match tag {
                 F64_1 => event.time_ns = walk.fixed64(tag)?,
                 LEN_2 => event.name = walk.bytes(tag)?,
-                LEN_3 => self.batch.attrs.push(walk.bytes(tag)?),
+                LEN_3 => self.attr(walk.bytes(tag)?)?,
                 VAR_4 => event.dropped = walk.number(tag)? as u32,
                 _ => walk.skip(tag)?,
             }
@@ -312,7 +283,7 @@ impl<'a> Spans<'a, '_> {
                 LEN_1 => link.trace = walk.bytes(tag)?,
                 LEN_2 => link.span = walk.bytes(tag)?,
                 LEN_3 => link.trace_state = walk.bytes(tag)?,
-                LEN_4 => self.batch.attrs.push(walk.bytes(tag)?),
+                LEN_4 => self.attr(walk.bytes(tag)?)?,
                 VAR_5 => link.dropped = walk.number(tag)? as u32,
                 F32_6 => link.flags = walk.fixed32(tag)?,
                 _ => walk.skip(tag)?,
@@ -326,6 +297,22 @@ impl<'a> Spans<'a, '_> {
         Ok(())
     }
 
+    /// Looks at the bound before there is to be more room for the span's events and links.
+    #[inline]
+    fn to_come(&self, more: bool) -> Result<(), Bad> {
+        if more { self.fits("Span", self.events.len(), self.links.len()) } else { Ok(()) }
+    }
+
+    /// Keeps an attribute; looks at the bound before there is to be more room for them.
+    #[inline]
+    fn attr(&mut self, bytes: &'a [u8]) -> Result<(), Bad> {
+        if self.batch.attrs.len() == self.batch.attrs.capacity() {
+            self.fits("attributes", 0, 0)?;
+        }
+        self.batch.attrs.push(bytes);
+        Ok(())
+    }
+
     fn attrs_since(&self, from: usize) -> Slice {
         from as u32..self.batch.attrs.len() as u32
     }
@@ -335,7 +322,7 @@ impl<'a> Spans<'a, '_> {
     fn reopen(&mut self, earlier: Slice) -> Result<usize, Bad> {
         let from = self.batch.attrs.len();
         self.batch.attrs.extend_from_within(earlier.start as usize..earlier.end as usize);
-        self.fits("Resource", 0)?;
+        self.fits("Resource", 0, 0)?;
         Ok(from)
     }
 }

@@ -8,12 +8,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::client::{Client, Failure, clean};
-use super::{Ask, Page, Search, moment};
+use super::seen::hash;
+use super::{Ask, Lack, Page, Search, moment};
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::must::{Must, Name};
 use crate::lifecycle::stage::Stage;
 use crate::source::intake::Signal;
-use crate::source::otlp::json::{Shape, transcode};
+use crate::source::otlp::json::{Shape, salvage};
 
 const TRACES: &str = "/api/v3/traces";
 const SERVICES: &str = "/api/v3/services";
@@ -59,8 +60,15 @@ struct Operation {
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow)]
-    result: Option<&'a RawValue>,
+    result: Option<Traces<'a>>,
     error: Option<Declined>,
+}
+
+/// Traces in OTLP/JSON, a part for each resource.
+#[derive(Deserialize)]
+struct Traces<'a> {
+    #[serde(borrow, default, rename = "resourceSpans", alias = "resource_spans")]
+    resources: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -230,12 +238,13 @@ impl Jaeger {
         Ok(page)
     }
 
-    /// All of one trace.
-    pub async fn trace(&mut self, client: &Client, id: TraceId) -> Result<Page, Failure> {
+    /// All of one trace; `None` when there is none.
+    pub async fn trace(&mut self, client: &Client, id: TraceId) -> Result<Option<Page>, Failure> {
         let mut page = Page::default();
         let reply = traces(client, &format!("{TRACES}/{id}"), &[("raw_traces", "true")]).await?;
         take(&reply, &mut page)?;
-        Ok(page)
+        let is_there = !(page.requests.is_empty() && page.lacks.is_empty());
+        Ok(is_there.then_some(page))
     }
 }
 
@@ -275,12 +284,23 @@ fn take(body: &[u8], page: &mut Page) -> Result<usize, Failure> {
         if let Some(declined) = part.error {
             return Err(declined.into());
         }
-        let Some(result) = part.result else { continue };
-        let mut request = Vec::with_capacity(result.get().len() / 2);
-        let tally = transcode(Shape::Request(Signal::Traces), result.get().as_bytes(), &mut request)
-            .map_err(Failure::WrongApi)?;
-        if let Some(words) = tally.left_out() {
-            page.problems.push(format!("from Jaeger {words}"));
+        let resources = part.result.and_then(|result| result.resources).unwrap_or_default();
+        let mut request = Vec::new();
+        for resource in resources {
+            let text = resource.get().as_bytes();
+            match salvage(Shape::Resource(Signal::Traces), text, &mut request) {
+                Ok(tally) => page.lacks.extend(tally.left_out().map(|words| Lack {
+                    key: hash(text),
+                    words: format!("from Jaeger {words}"),
+                    tally,
+                })),
+                Err(reason) => {
+                    page.lacks.push(Lack::unknown(text, format!("from Jaeger left out a resource: {reason}")))
+                }
+            }
+        }
+        if request.is_empty() {
+            continue;
         }
         let request = Bytes::from(request);
         let mut batch = crate::lifecycle::batch::Batch::default();

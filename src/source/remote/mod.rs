@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use super::intake::{Payload, Receipt, Refusal};
+use crate::lifecycle::batch::Tally;
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::must::Must;
 
@@ -188,8 +189,9 @@ pub trait Sink {
     /// Is told of something worth knowing, such as that the store is away.
     fn problem(&mut self, words: String);
 
-    /// Is told of something that is left out for good.
-    fn left_out(&mut self, words: String);
+    /// Is told of something that is left out for good. When it `is_named`, a payload has said of which traces it is; otherwise
+    /// nobody knows.
+    fn left_out(&mut self, words: String, is_named: bool);
 
     /// Is told how far reading has come, after every page and every look for news; may end it.
     fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
@@ -214,8 +216,31 @@ struct Page {
     requests: Vec<Bytes>,
     /// Whether there may be more than was asked for.
     full: bool,
-    /// What could not be used.
-    problems: Vec<String>,
+    /// What is not among them and should be.
+    lacks: Vec<Lack>,
+}
+
+/// What a store has and does not give, or gives in a form that cannot be read.
+#[derive(Debug)]
+struct Lack {
+    /// Equal for the same thing, however often the store is asked.
+    key: u64,
+    /// Of which traces it is, and how many spans were refused for themselves, as far as that is known.
+    tally: Tally,
+    /// It in words.
+    words: String,
+}
+
+impl Lack {
+    /// Some or all of this trace.
+    fn of_trace(trace: TraceId, words: String) -> Self {
+        Self { key: seen::hash((trace, &words)), tally: Tally { torn: vec![trace], ..Tally::default() }, words }
+    }
+
+    /// Something of which nothing is known, told by what came instead.
+    fn unknown(came: &[u8], words: String) -> Self {
+        Self { key: seen::hash(came), tally: Tally::default(), words }
+    }
 }
 
 /// The API of the store.
@@ -253,7 +278,8 @@ impl Api {
         }
     }
 
-    async fn trace(&mut self, client: &Client, id: TraceId) -> Result<Page, Failure> {
+    /// All of one trace; `None` when there is none.
+    async fn trace(&mut self, client: &Client, id: TraceId) -> Result<Option<Page>, Failure> {
         match self {
             Self::Jaeger(jaeger) => jaeger.trace(client, id).await,
             Self::Tempo(tempo) => tempo.trace(client, id).await,

@@ -7,13 +7,14 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::runtime::Runtime;
 
 use super::client::{Client, Failure, lasting};
 use super::jaeger::Jaeger;
 use super::seen::Seen;
 use super::tempo::Tempo;
-use super::{Api, Ask, Kind, Limits, Page, Progress, Settings, Sink, Until, moment};
+use super::{Api, Ask, Kind, Lack, Limits, Page, Progress, Settings, Sink, Until, moment};
 use crate::lifecycle::ids::TraceId;
 use crate::source::intake::{Payload, Refusal, Signal};
 
@@ -139,7 +140,10 @@ impl Reading<'_> {
                     page => break page?,
                 }
             };
-            self.deliver(page)?;
+            match page {
+                Some(page) => drop(self.deliver(page)?),
+                None => self.sink.problem(format!("{} has no trace {id}", self.settings.kind.name())),
+            }
         }
         self.tell()
     }
@@ -215,7 +219,36 @@ impl Reading<'_> {
 
     /// Tells what is left out. A look for news meets the same again and again: that is no more of it.
     fn lose(&mut self, is_first: bool, words: String) {
-        if is_first { self.sink.left_out(words) } else { self.sink.problem(words) }
+        if is_first { self.sink.left_out(words, false) } else { self.sink.problem(words) }
+    }
+
+    /// Tells what a store does not give, once: of which traces that is, so that what is missing of them is not held against
+    /// them, and in words. Spans that were refused for themselves are counted where the others are.
+    fn lack(&mut self, lack: Lack) -> Result<(), End> {
+        let Lack { key, tally, words } = lack;
+        if !self.seen.insert(key) {
+            return Ok(());
+        }
+        let is_counted = tally.left_out().is_some();
+        let is_named = !tally.torn.is_empty();
+        if is_counted || is_named {
+            self.take(Payload { tally, ..Payload::otlp(Signal::Traces, Bytes::new()) })?;
+        }
+        if is_counted {
+            self.sink.problem(words)
+        } else {
+            self.sink.left_out(words, is_named)
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, payload: Payload) -> Result<(), End> {
+        match self.sink.payload(payload) {
+            Ok(_) => {}
+            Err(Refusal::Malformed(reason)) => self.sink.left_out(reason, false),
+            Err(Refusal::Busy | Refusal::Closed) => return Err(End::Stopped),
+        }
+        Ok(())
     }
 
     async fn ask(&mut self, ask: Ask, patiently: bool) -> Result<Page, End> {
@@ -230,14 +263,15 @@ impl Reading<'_> {
 
     fn deliver(&mut self, page: Page) -> Result<HashSet<TraceId>, End> {
         let mut traces = HashSet::new();
-        for problem in page.problems {
-            self.sink.problem(problem);
+        // Before the spans of the same traces: whoever asks checks of those knows then what is missing.
+        for lack in page.lacks {
+            self.lack(lack)?;
         }
         for request in page.requests {
-            let news = match self.seen.news(request, (self.clock)()) {
+            let news = match self.seen.news(request.clone(), (self.clock)()) {
                 Ok(news) => news,
                 Err(reason) => {
-                    self.sink.problem(reason);
+                    self.lack(Lack::unknown(&request, reason))?;
                     continue;
                 }
             };
@@ -245,11 +279,7 @@ impl Reading<'_> {
             traces.extend(news.traces);
             let Some(request) = news.request else { continue };
             self.progress.bytes += request.len() as u64;
-            match self.sink.payload(Payload::otlp(Signal::Traces, request)) {
-                Ok(_) => {}
-                Err(Refusal::Malformed(reason)) => self.sink.problem(reason),
-                Err(Refusal::Busy | Refusal::Closed) => return Err(End::Stopped),
-            }
+            self.take(Payload::otlp(Signal::Traces, request))?;
         }
         Ok(traces)
     }
@@ -304,8 +334,13 @@ impl Reading<'_> {
             read.extend(self.range(from_ns, now_ns, longer_ns, None).await?);
         }
         for id in self.seen.unfinished(&read, AGAIN, now_ns) {
-            let page = self.api.trace(&self.client, id).await?;
-            self.deliver(page)?;
+            match self.api.trace(&self.client, id).await? {
+                Some(page) => drop(self.deliver(page)?),
+                None => {
+                    let words = format!("{} gives trace {id} no more", self.settings.kind.name());
+                    self.lack(Lack::of_trace(id, words))?;
+                }
+            }
         }
         Ok(())
     }

@@ -51,7 +51,8 @@ pub struct News {
     pub begun: u64,
 }
 
-fn hash(key: impl Hash) -> u64 {
+/// A key under which something is remembered.
+pub fn hash(key: impl Hash) -> u64 {
     FixedState::with_seed(0).hash_one(key)
 }
 
@@ -89,7 +90,8 @@ impl Seen {
         Ok(news)
     }
 
-    fn insert(&mut self, key: u64) -> bool {
+    /// Whether what has this key is met for the first time.
+    pub fn insert(&mut self, key: u64) -> bool {
         if self.spans[0].contains(&key) || self.spans[1].contains(&key) {
             return false;
         }

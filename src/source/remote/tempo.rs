@@ -7,8 +7,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
-use super::client::{Client, Failure, Reply};
-use super::{Ask, Page, Search};
+use super::client::{Client, Failure, Reply, clean};
+use super::{Ask, Lack, Page, Search};
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::must::{Must, Name};
 use crate::source::otlp::wire;
@@ -89,12 +89,13 @@ impl Tempo {
         let (start, end, limit) = (start.to_string(), end.to_string(), ask.limit.to_string());
         let parameters = [("q", query.as_str()), ("start", &start), ("end", &end), ("limit", &limit), ("spss", "1")];
         let (ids, unreadable) = found(client, &parameters).await?;
-        let mut page = Page { full: ids.len() + unreadable >= ask.limit, ..Page::default() };
+        let mut page = Page { full: ids.len() + unreadable.len() >= ask.limit, ..Page::default() };
         if page.full && !ask.last {
             return Ok(page);
         }
-        if unreadable > 0 {
-            page.problems.push(format!("Tempo found {unreadable} traces by ids that are none: they are left out"));
+        for id in unreadable {
+            let words = format!("Tempo found a trace by {:?}, which is no id: it is left out", clean(id.as_bytes()));
+            page.lacks.push(Lack::unknown(id.as_bytes(), words));
         }
         for some in ids.chunks(ABREAST) {
             let mut fetching = JoinSet::new();
@@ -106,20 +107,24 @@ impl Tempo {
                 let Ok((id, fetched)) = fetched else { continue };
                 match fetched? {
                     Some(reply) => take(id, reply, &mut page)?,
-                    None => {
-                        let older = self.trace(client, id).await?;
-                        page.requests.extend(older.requests);
-                        page.problems.extend(older.problems);
-                    }
+                    None => match self.trace(client, id).await? {
+                        Some(older) => {
+                            page.requests.extend(older.requests);
+                            page.lacks.extend(older.lacks);
+                        }
+                        None => {
+                            let words = format!("Tempo found trace {id} and cannot give it: it is left out");
+                            page.lacks.push(Lack::of_trace(id, words));
+                        }
+                    },
                 }
             }
         }
         Ok(page)
     }
 
-    /// All of one trace, by the newer way, or by the older one where that is not known.
-    pub async fn trace(&mut self, client: &Client, id: TraceId) -> Result<Page, Failure> {
-        let mut page = Page::default();
+    /// All of one trace, by the newer way, or by the older one where that is not known; `None` when there is none.
+    pub async fn trace(&mut self, client: &Client, id: TraceId) -> Result<Option<Page>, Failure> {
         let other = match self.version {
             Version::V1 => Version::V2,
             Version::V2 => Version::V1,
@@ -127,17 +132,17 @@ impl Tempo {
         for version in [self.version, other] {
             if let Some(reply) = fetch(client, version, id).await? {
                 self.version = version;
+                let mut page = Page::default();
                 take(id, reply, &mut page)?;
-                return Ok(page);
+                return Ok(Some(page));
             }
         }
-        page.problems.push(format!("Tempo cannot give trace {id}"));
-        Ok(page)
+        Ok(None)
     }
 }
 
-/// The traces found, and how many there are whose ids cannot be read.
-async fn found(client: &Client, parameters: &[(&str, &str)]) -> Result<(Vec<TraceId>, usize), Failure> {
+/// The traces found, and the ids of those that cannot be read.
+async fn found(client: &Client, parameters: &[(&str, &str)]) -> Result<(Vec<TraceId>, Vec<String>), Failure> {
     let reply = client.get(SEARCH, parameters, "application/json").await?;
     let Some(found) = reply.object::<Found>() else {
         return Err(Failure::WrongApi(reply.told(SEARCH)));
@@ -145,11 +150,14 @@ async fn found(client: &Client, parameters: &[(&str, &str)]) -> Result<(Vec<Trac
     if reply.status == StatusCode::NOT_FOUND {
         return Err(Failure::WrongApi(reply.told(SEARCH)));
     }
-    // Leading zeros are left out there.
-    let id = |trace: Trace| TraceId::from_hex(&format!("{:0>32}", trace.id));
-    let all = found.traces.len();
-    let ids: Vec<TraceId> = found.traces.into_iter().filter_map(id).collect();
-    let unreadable = all - ids.len();
+    let (mut ids, mut unreadable) = (Vec::new(), Vec::new());
+    for Trace { id } in found.traces {
+        // Leading zeros are left out there.
+        match TraceId::from_hex(&format!("{id:0>32}")) {
+            Some(id) => ids.push(id),
+            None => unreadable.push(id),
+        }
+    }
     Ok((ids, unreadable))
 }
 
@@ -166,7 +174,8 @@ fn take(id: TraceId, reply: Reply, page: &mut Page) -> Result<(), Failure> {
     }
     let (trace, partial) = wire::unwrapped(&reply.body).map_err(Failure::WrongApi)?;
     if partial {
-        page.problems.push(format!("Tempo gives only a part of trace {id}: it is larger than its limit"));
+        let words = format!("Tempo gives only a part of trace {id}: it is larger than its limit");
+        page.lacks.push(Lack::of_trace(id, words));
     }
     page.requests.extend(trace.into_iter().map(|part| reply.body.slice_ref(part)));
     Ok(())

@@ -17,6 +17,7 @@ use crate::source::intake::Signal;
 use crate::source::otlp::json::{Shape, transcode};
 use crate::source::otlp::wire;
 
+mod lacks;
 mod pushed;
 
 /// An answer of the fake: status, content type, body.
@@ -156,6 +157,12 @@ fn parameter<'a>(query: &'a [(String, String)], key: &str) -> &'a str {
 struct Taken {
     spans: Vec<(String, String)>,
     problems: Vec<String>,
+    /// How many of these were left out, and of how many nobody knows the trace.
+    left_out: [usize; 2],
+    /// Traces of which something is missing.
+    torn: Vec<String>,
+    /// Spans refused for themselves.
+    refused: u64,
     progress: Vec<Progress>,
     /// Stops when this many spans are there.
     enough: usize,
@@ -163,6 +170,8 @@ struct Taken {
 
 impl Sink for Taken {
     fn payload(&mut self, payload: Payload) -> Result<Receipt, Refusal> {
+        self.torn.extend(payload.tally.torn.iter().map(|trace| trace.to_string().trim_start_matches('0').to_owned()));
+        self.refused += payload.tally.refused_spans;
         let crate::source::intake::Body::Otlp(_, bytes) = payload.body else { panic!() };
         let mut batch = Batch::default();
         wire::traces(&bytes, &mut batch).map_err(Refusal::Malformed)?;
@@ -171,7 +180,9 @@ impl Sink for Taken {
         Ok(Receipt::of(&batch))
     }
 
-    fn left_out(&mut self, words: String) {
+    fn left_out(&mut self, words: String, is_named: bool) {
+        self.left_out[0] += 1;
+        self.left_out[1] += usize::from(!is_named);
         self.problem(words);
     }
 
@@ -388,8 +399,10 @@ fn a_tempo_is_searched_and_its_traces_fetched() {
         let progress = read(&settings, &|| T0, &mut taken).unwrap();
         assert_eq!((taken.spans.len(), progress.traces), (60, 30), "{version}: {:?}", taken.problems);
         assert_eq!(taken.spans.iter().collect::<HashSet<_>>().len(), 60);
-        let partial = taken.problems.iter().filter(|problem| problem.contains("only a part")).count();
-        assert_eq!((partial > 0, taken.problems.len() - partial), (version.contains("v2"), 0), "{:?}", taken.problems);
+        assert!(taken.problems.iter().all(|problem| problem.contains("only a part")), "{:?}", taken.problems);
+        let partial = usize::from(version.contains("v2"));
+        assert_eq!((taken.problems.len(), taken.left_out), (partial, [partial, 0]));
+        assert_eq!(taken.torn, vec!["7"; partial], "what is missing of it is missing of no other");
     }
 }
 

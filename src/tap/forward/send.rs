@@ -246,12 +246,25 @@ fn compressed(bytes: &Bytes) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::otlp::answer::status;
 
     #[test]
     fn pauses_are_asked_for_in_seconds_or_by_a_date() {
         assert_eq!(pause("7"), Some(Duration::from_secs(7)));
         assert!(pause("Wed, 21 Oct 2099 07:28:00 GMT").is_some_and(|pause| pause.as_secs() > 1_000_000));
         assert_eq!((pause("Wed, 21 Oct 2015 07:28:00 GMT"), pause("soon"), pause("-1")), (None, None, None));
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_unless_its_time_may_come() {
+        let of = |code, retry| of_status(&Status::with_details(code, "why", status(code as i32, "why", retry).into()));
+        let words = |code: Code| format!("{code:?}: why");
+        let (large, range) = (Code::ResourceExhausted, Code::OutOfRange);
+        assert_eq!(of(large, false), Answer::Refused(words(large)));
+        assert_eq!(of(large, true), Answer::Again(Some(Duration::from_secs(1)), words(large)));
+        assert_eq!(of(range, false), Answer::Again(None, words(range)));
+        // No details at all.
+        assert_eq!(of_status(&Status::resource_exhausted("why")), Answer::Refused(words(large)));
     }
 
     #[test]

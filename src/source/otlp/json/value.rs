@@ -221,6 +221,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
                     if list.next_element_seed(Value { writer, field, kind })?.is_none() {
                         break;
                     }
+                    writer.fits()?;
                     if writer.out.len() == before {
                         // What is not there is zero: the others keep their places.
                         let zero = if kind.wire() == 1 { 8 } else { 1 };

@@ -48,11 +48,15 @@ pub(super) struct Writer<'o> {
     ids: [bool; 2],
     /// Objects and lists that are open.
     pub depth: usize,
+    /// How long [`Self::out`] may become.
+    most: usize,
 }
 
 impl<'o> Writer<'o> {
-    pub fn new(out: &'o mut Vec<u8>) -> Self {
+    /// Writes up to so many bytes.
+    pub fn new(out: &'o mut Vec<u8>, most: usize) -> Self {
         Self {
+            most: most.saturating_add(out.len()),
             out,
             tally: Tally::default(),
             repeated: false,
@@ -65,6 +69,12 @@ impl<'o> Writer<'o> {
             ids: [false; 2],
             depth: 0,
         }
+    }
+
+    /// Whether what is written is not too long: numbers of lists take up to four times what they take in JSON.
+    #[inline]
+    pub fn fits<E: Error>(&self) -> Result<(), E> {
+        if self.out.len() <= self.most { Ok(()) } else { Err(E::custom("larger in protobuf than messages may be")) }
     }
 
     fn tag(&mut self, number: u32, wire: u32) {
@@ -256,6 +266,7 @@ fn object<'de, A: MapAccess<'de>>(
         writer.at_home |= writer.depth == 1 && Shape::of_key(field.camel).is_some();
         let before = writer.out.len();
         map.next_value_seed(Value { writer, field, kind: &field.kind })?;
+        writer.fits()?;
         writer.settle(before, Form::Plain);
         seen |= 1 << field.number;
         if message.form == Form::KeyValue && field.number == 1 && seen != KEY && !again {
@@ -408,6 +419,11 @@ pub(super) fn nested<'de, A: MapAccess<'de>>(
     writer.depth += 1;
     object(writer, message, map)?;
     writer.depth -= 1;
+    if form == Form::Wide && writer.out.len() == start {
+        // A resource or a scope of nothing would only take room here, twice what it took in JSON, and in the batch twenty times.
+        writer.out.truncate(before);
+        return Ok(());
+    }
     writer.close(start, form);
     if form == Form::Span && writer.ids != [true; 2] {
         let missing = if writer.ids[0] { "spanId" } else { "traceId" };

@@ -4,6 +4,7 @@
 
 use super::super::logs;
 use super::super::walk::*;
+use super::{SMALL, TIMES_ITS_SIZE};
 use crate::lifecycle::batch::{Batch, Tally};
 
 /// Takes the log records of a `ResourceLogs`; `attrs` is scratch for those of a record.
@@ -64,6 +65,9 @@ fn log_record<'a>(bytes: &'a [u8], attrs: &mut Vec<&'a [u8]>) -> Result<Option<l
                 walk.skip(tag)?;
             }
             LEN_5 => record.body = walk.bytes(tag)?,
+            LEN_6 if attrs.len() * size_of::<&[u8]>() > SMALL + TIMES_ITS_SIZE * bytes.len() => {
+                return Err(Bad::hollow("LogRecord"));
+            }
             LEN_6 => attrs.push(walk.bytes(tag)?),
             LEN_9 => record.trace = walk.bytes(tag)?,
             F64_11 => observed_ns = walk.fixed64(tag)?,
