@@ -12,7 +12,7 @@ use super::account::{chunk, chunk_of};
 use super::ids::{Rid, SpanId, TraceId};
 pub use super::marks::Marks;
 use super::stage::{Layout, Mode, Origin, Outcome, Phase};
-pub use leg::{Admission, Choice, Dispatch, FILTER_PARTS, Leg, Queue, Selection};
+pub use leg::{Admission, Choice, Closeness, Dispatch, FILTER_PARTS, Leg, NEAR_TIE, Queue, Selection};
 
 /// The digest of one request.
 #[derive(Clone, Debug, Default, PartialEq)]

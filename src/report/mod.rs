@@ -211,9 +211,9 @@ pub struct RequestsSection {
     pub evicted: u64,
     /// By what is odd about them.
     pub by_mark: BTreeMap<&'static str, u64>,
-    /// By producer layout.
+    /// By producer layout, of those with a root.
     pub by_layout: BTreeMap<&'static str, u64>,
-    /// By producer mode.
+    /// By producer mode, of those with a root.
     pub by_mode: BTreeMap<&'static str, u64>,
 }
 

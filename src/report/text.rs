@@ -35,7 +35,8 @@ impl Display for Report {
         if !requests.by_mark.is_empty() {
             writeln!(f, "             marked: {}", list(requests.by_mark.iter()))?;
         }
-        writeln!(f, "layout       {}; {}", list(requests.by_layout.iter()), list(requests.by_mode.iter()))?;
+        let (layouts, modes) = (list(requests.by_layout.iter()), list(requests.by_mode.iter()));
+        writeln!(f, "layout       {layouts}; {modes}; of {} with a root", requests.with_root)?;
         writeln!(
             f,
             "spans        {} in {} traces; {} duplicate, {} rejected, {} evicted, {} with a parent that never came{}",

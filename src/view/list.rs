@@ -6,7 +6,7 @@
 use compact_str::CompactString;
 
 use super::{Nothing, Piece, Tone, format, request_name, standing_piece};
-use crate::lifecycle::facts::{Facts, Leg, Queue, State};
+use crate::lifecycle::facts::{Closeness, Facts, Leg, Queue, State};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
 
@@ -196,17 +196,13 @@ fn deferred(facts: &Facts, _: u64) -> Piece {
     }
 }
 
-/// Below this share of the best cost a margin counts as near a tie.
-const NEAR_TIE: f64 = 0.01;
-
 /// How a margin is shown: `tie` at zero with more than one candidate, `0.04!` near it.
-pub fn margin_piece(margin: f64, best: Option<f64>, candidates: Option<u64>) -> Piece {
-    if margin == 0.0 {
-        return if candidates == Some(1) { Piece::dim("only") } else { Piece::new("tie", Tone::Warn) };
-    }
-    match best {
-        Some(best) if margin < NEAR_TIE * best.abs() => Piece::new(format!("{}!", format::cost(margin)), Tone::Warn),
-        _ => Piece::plain(format::cost(margin)),
+pub fn margin_piece(margin: f64, candidates: Option<u64>) -> Piece {
+    match Closeness::of(margin, candidates) {
+        Closeness::Only if margin == 0.0 => Piece::dim("only"),
+        Closeness::Tie if margin == 0.0 => Piece::new("tie", Tone::Warn),
+        Closeness::Near => Piece::new(format!("{}!", format::cost(margin)), Tone::Warn),
+        Closeness::Only | Closeness::Tie | Closeness::Clear => Piece::plain(format::cost(margin)),
     }
 }
 
@@ -219,8 +215,7 @@ fn margin(facts: &Facts, _: u64) -> Piece {
         .min_by(|(left, _), (right, _)| left.total_cmp(right));
     match closest {
         Some((margin, choice)) => {
-            let best = choice.best.and_then(|best| best.cost);
-            let shown = margin_piece(margin, best, choice.eligible.or(choice.candidates));
+            let shown = margin_piece(margin, choice.candidates);
             Piece { text: from(choice.origin, &shown.text), ..shown }
         }
         // Refused or left while queued: no selection follows (spec lifecycle-spans §3).
@@ -394,7 +389,7 @@ mod tests {
     #[test]
     fn ties_near_ties_and_single_candidates_look_different() {
         let texts = [(0.0, Some(3)), (0.0, Some(1)), (0.04, Some(3)), (1.25, Some(3))]
-            .map(|(margin, candidates)| margin_piece(margin, Some(12.5), candidates).text);
+            .map(|(margin, candidates)| margin_piece(margin, candidates).text);
         assert_eq!(texts, ["tie", "only", "0.04!", "1.25"]);
     }
     /// Drafts say of no wait that it was deferred, unless with a reason.

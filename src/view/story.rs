@@ -4,7 +4,7 @@
 
 use super::list::margin_piece;
 use super::{Nothing, Piece, Tone, format, outcome_tone};
-use crate::lifecycle::facts::{Choice, Dispatch, FILTER_PARTS, Facts, Leg, Queue, Selection, State};
+use crate::lifecycle::facts::{Choice, Closeness, Dispatch, FILTER_PARTS, Facts, Leg, Queue, Selection, State};
 use crate::lifecycle::request::RequestView;
 use crate::lifecycle::stage::{Layout, Mode, Origin, Outcome, Phase};
 
@@ -149,12 +149,18 @@ fn waited(facts: &Facts, queue: &Queue, line: &mut Vec<Piece>) {
             let tone = if queue.outcome == "cancelled" { Tone::Cancelled } else { Tone::Rejected };
             line.push(Piece::plain(", then "));
             line.push(Piece::new(queue.outcome.replace('_', " "), tone));
-            if reason.is_empty() {
-                line.push(Piece::plain(", reason "));
-                line.push(Nothing::unrecorded(facts).sentence());
-            } else {
-                line.push(Piece::plain(" by "));
-                line.push(Piece::new(reason.replace('_', " "), tone));
+            // Of these a reason is asked for (checks.md, queue.reason); of a word that is not known nobody can say.
+            let has_reason = matches!(queue.outcome.as_str(), "rejected" | "cancelled" | "failed");
+            match reason {
+                "" if has_reason => {
+                    line.push(Piece::plain(", reason "));
+                    line.push(Nothing::unrecorded(facts).sentence());
+                }
+                "" => {}
+                reason => {
+                    line.push(Piece::plain(" by "));
+                    line.push(Piece::new(reason.replace('_', " "), tone));
+                }
             }
         }
         (Some(true), "") => {
@@ -211,14 +217,14 @@ fn chose(facts: &Facts, selection: &Selection, line: &mut Vec<Piece>) {
         (Some(best), margin) if best.worker == selected.worker => {
             line.push(Piece::plain(", best"));
             if let Some(margin) = margin {
-                let piece = margin_piece(margin, best.cost, selection.candidates);
-                let text = match piece.text.as_str() {
-                    "only" => " and only candidate".to_owned(),
-                    "tie" => " in a tie".to_owned(),
-                    text if text.ends_with('!') => format!(" by {} — a near tie", &text[..text.len() - 1]),
-                    text => format!(" by {text}"),
+                let by = format!(" by {}", format::cost(margin));
+                let text = match Closeness::of(margin, selection.candidates) {
+                    Closeness::Only if margin == 0.0 => " and only candidate".to_owned(),
+                    Closeness::Tie if margin == 0.0 => " in a tie".to_owned(),
+                    Closeness::Near => format!("{by} — a near tie"),
+                    Closeness::Only | Closeness::Tie | Closeness::Clear => by,
                 };
-                line.push(Piece { text, ..piece });
+                line.push(Piece { text, ..margin_piece(margin, selection.candidates) });
             }
         }
         (Some(best), _) => {

@@ -135,6 +135,34 @@ impl Selection {
     }
 }
 
+/// A margin above 0 and below this is a near tie; costs.
+pub const NEAR_TIE: f64 = 0.1;
+
+/// How close a choice was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Closeness {
+    /// There was one candidate.
+    Only,
+    /// The two best cost the same.
+    Tie,
+    /// Their costs differ by less than [`NEAR_TIE`].
+    Near,
+    /// They differ by more.
+    Clear,
+}
+
+impl Closeness {
+    /// Of a margin among so many candidates, when that is known.
+    pub fn of(margin: f64, candidates: Option<u64>) -> Self {
+        match candidates {
+            Some(1) => Self::Only,
+            _ if margin <= 0.0 => Self::Tie,
+            _ if margin < NEAR_TIE => Self::Near,
+            _ => Self::Clear,
+        }
+    }
+}
+
 /// A rank and its cost.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Choice {

@@ -27,7 +27,7 @@ pub use dispatch::{Dispatches, WorkerDispatches};
 pub use overlap::Overlaps;
 pub use queue::{ClassWaits, Queues};
 pub use ranks::Rank;
-pub use selection::{NEAR_TIE, Selections, WorkerSelections};
+pub use selection::{Selections, WorkerSelections};
 pub use sessions::{Affinity, Session, Sessions};
 pub use streaming::Streams;
 use values::Values;

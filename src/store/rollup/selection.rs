@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 
 use super::values::Costs;
 use super::{Sign, Tally};
-use crate::lifecycle::facts::Selection;
+use crate::lifecycle::facts::{Closeness, Selection};
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::Phase;
-
-/// A margin below this, and above a tie, is a near tie (a cost).
-pub const NEAR_TIE: f64 = 0.1;
 
 /// Choices of one origin.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,11 +85,11 @@ impl Selections {
             sign.cost(&mut self.margins, margin);
             if !single {
                 sign.cost(&mut self.contested_margins, margin);
-                if margin <= 0.0 {
-                    sign.step(&mut self.ties);
-                } else if margin < NEAR_TIE {
-                    sign.step(&mut self.near_ties);
-                }
+            }
+            match Closeness::of(margin, selection.candidates) {
+                Closeness::Tie => sign.step(&mut self.ties),
+                Closeness::Near => sign.step(&mut self.near_ties),
+                Closeness::Only | Closeness::Clear => {}
             }
         }
         let regret = selection.regret();

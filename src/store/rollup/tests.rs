@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{NEAR_TIE, Rollup};
+use super::Rollup;
+use crate::lifecycle::facts::NEAR_TIE;
 use crate::lifecycle::facts::*;
 use crate::lifecycle::ids::{SpanId, Worker};
 use crate::lifecycle::stage::*;

@@ -172,11 +172,10 @@ pub(super) fn table(latest: &[Decision], seen: &Seen<'_>, chosen: Option<&Decisi
                 None if selection.origin == Origin::Record && !decision.ended => Cell::new("…", Tone::Running),
                 None => Cell::label("none"),
             };
-            let best = selection.best.and_then(|best| best.cost);
             let margin = match selection.margin {
                 Some(margin) => {
                     let mark = if selection.origin == Origin::Record { "ʳ" } else { "" };
-                    format!("{}{mark}", margin_piece(margin, best, selection.candidates).text)
+                    format!("{}{mark}", margin_piece(margin, selection.candidates).text)
                 }
                 None => "–".into(),
             };

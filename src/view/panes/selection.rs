@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use super::decisions::{self, Decision};
 use super::{Bar, Block, Cell, Known, Pane, PlotKind, Room, terms};
 use crate::lifecycle::facts::FILTER_PARTS;
+use crate::lifecycle::facts::NEAR_TIE;
 use crate::lifecycle::ids::Worker;
 use crate::lifecycle::stage::Origin;
 use crate::store::rollup::values::Costs;
-use crate::store::rollup::{NEAR_TIE, Rollup, Selections};
+use crate::store::rollup::{Rollup, Selections};
 use crate::view::data::Data;
 use crate::view::{Tone, format};
 

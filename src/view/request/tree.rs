@@ -288,8 +288,7 @@ fn result(span: &SpanView<'_>) -> Line {
                 .into_iter()
                 .chain(number(Field::SelectedScore).map(|cost| Piece::plain(format::cost(cost))))
                 .chain(number(Field::Margin).map(|margin| {
-                    let candidates = span.counted(Field::Eligible).or_else(|| span.counted(Field::Candidates));
-                    let shown = margin_piece(margin, number(Field::BestScore), candidates);
+                    let shown = margin_piece(margin, span.counted(Field::Candidates));
                     let text = if margin == 0.0 { shown.text } else { format!("margin {}", shown.text) };
                     Piece { text, ..shown }
                 }))
