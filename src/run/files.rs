@@ -194,7 +194,7 @@ fn keep_reading(path: &Path, sink: &mut Beside<'_>) {
                         return;
                     }
                     sink.shared.report(|vitals| vitals.loading = None);
-                    // A device may be at its end whenever it is read.
+                    // A device may be at its end whenever it is read, and a file unreadable.
                     is_news = summary.pieces > 0;
                 }
             }
@@ -260,11 +260,12 @@ impl Problems {
     }
 }
 
-/// Has the screen say what is done with a file, and how far it has come.
+/// Has the screen say what is done with a file, and how far it has come until all that was there is read.
 pub(super) fn tell_progress(shared: &Shared, doing: &str, name: &str, progress: &Progress) {
     let done = Done::Bytes { read: progress.bytes, total: progress.total.unwrap_or(0) };
-    let loading = Loading { doing: doing.into(), name: name.into(), done };
-    shared.report(|vitals| vitals.loading = Some(loading));
+    let is_done = progress.total.is_some_and(|total| progress.bytes >= total);
+    let loading = (!is_done).then(|| Loading { doing: doing.into(), name: name.into(), done });
+    shared.report(|vitals| vitals.loading = loading);
 }
 
 struct Beside<'a> {

@@ -110,10 +110,6 @@ pub(super) fn into_intake(settings: &Settings, standing: Option<&Standing>, inta
     }
     let mut sink = Beside { intake, shared, standing, name: settings.name(), problems: 0, has_losses: false };
     let ended = remote::read(settings, &now_ns, &mut sink);
-    // Spans refused for themselves that named no trace.
-    if shared.store.lock().unplaced() > 0 {
-        sink.note_losses();
-    }
     shared.report(|vitals| {
         vitals.loading = None;
         vitals.notices.extend(ended.err());

@@ -5,7 +5,6 @@
 //! Keeps out: OTLP itself (`otlp`), what is done with payloads (the [`Sink`]: the intake of a running dashboard, or a store).
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -34,33 +33,15 @@ use texts::Texts;
 pub enum Input {
     /// A file.
     File(PathBuf),
-    /// The bytes `from..to` of a plain file: whole lines of one that is still written (see [`follow`]).
-    Part {
-        /// The file.
-        path: PathBuf,
-        /// It, open: another one may have its name by now.
-        file: Held,
-        /// Where a line begins.
-        from: u64,
-        /// Behind a line feed.
-        to: u64,
-        /// The number of its first line in the file.
-        line: u64,
-    },
-    /// What comes of a pipe or a device that is followed by its name, until its writer is gone or it has lost that name.
-    Flow {
-        /// Where it is.
-        path: PathBuf,
-        /// It, open.
-        file: Held,
-    },
+    /// What comes of a file that is followed by its name (see [`follow`]).
+    Flow(Held),
     /// Standard input.
     Stdin,
 }
 
 /// A file that is held open; equal to itself alone.
 #[derive(Clone, Debug)]
-pub struct Held(Arc<File>);
+pub struct Held(Arc<follow::Written>);
 
 impl PartialEq for Held {
     fn eq(&self, other: &Self) -> bool {
@@ -81,9 +62,8 @@ impl From<&Path> for Input {
 impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) | Self::Part { path, .. } | Self::Flow { path, .. } => {
-                f.write_str(&one_line(&path.to_string_lossy()))
-            }
+            Self::File(path) => f.write_str(&one_line(&path.to_string_lossy())),
+            Self::Flow(held) => f.write_str(&one_line(&held.0.path().to_string_lossy())),
             Self::Stdin => f.write_str("standard input"),
         }
     }
@@ -242,21 +222,13 @@ impl Reading<'_> {
         };
         // A file that was cut while it was written begins with as many NULs as it had bytes.
         let most_blank = self.limits.blank.max(open::size(input).unwrap_or(0));
-        let first = if let Input::Part { line, .. } = input { *line } else { 1 };
-        self.stream(&file, first, most_blank, &mut Stream::new(reader, read), texts)
+        self.stream(&file, most_blank, &mut Stream::new(reader, read), texts)
     }
 
-    /// Reads what is there of a file from this line on.
-    fn stream(
-        &mut self,
-        file: &str,
-        first: u64,
-        most_blank: u64,
-        stream: &mut Stream,
-        texts: &mut Texts,
-    ) -> Result<(), Stopped> {
+    /// Reads what is there of a file.
+    fn stream(&mut self, file: &str, most_blank: u64, stream: &mut Stream, texts: &mut Texts) -> Result<(), Stopped> {
         let before = self.progress.bytes;
-        let (mut blank, mut line) = (0, first);
+        let (mut blank, mut line) = (0, 1);
         let content = loop {
             let head = stream.head(sniff::ENOUGH, sniff::tells);
             match sniff::content(head) {

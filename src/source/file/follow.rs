@@ -1,150 +1,171 @@
-//! A file that is still written (field case B65): what has been written whole is read, the rest when it is.
+//! A file that is still written (field case B65): what is there is read, and what comes as it comes, whatever its format, until
+//! it was begun anew or another file has its name.
 //!
-//! A pipe or a device at its name is read as it comes, by one writer after the other: it stays open between them, so that
-//! none of them loses anything.
+//! A pipe or a device at its name is read by one writer after the other: it stays open between them, so that none of them
+//! loses anything.
 //!
-//! Owns: where the last whole line ends, and what has been read so far. Keeps out: when to look again (the caller's loop).
+//! Owns: telling whether a file is still the one that was read so far, waiting for more of it. Keeps out: pipes' own ways
+//! (`flow`), what the bytes are (`super`), when to look for a file that is not there (the caller's loop).
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Held, Input, flow};
+use parking_lot::Mutex;
 
-/// Bytes looked at at once while searching backwards for a line feed.
-const CHUNK: u64 = 64 << 10;
+use super::flow::{self, Flow};
+use super::{Held, Input};
+
+/// How often a file is looked at while nothing is written.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// Of what was read so many of the last bytes are kept, to tell whether it is still there.
-const END: u64 = 256;
+const END: usize = 256;
 
-/// A plain file of lines that is followed, or what else has its name.
+/// The name that is followed.
 #[derive(Debug)]
 pub struct Followed {
     path: PathBuf,
     /// The file as it was found by its name; what it still holds is read before another one of that name.
-    file: Option<File>,
-    read: u64,
-    /// Line feeds in what was read.
-    lines: u64,
-    /// The last bytes that were read.
-    end: Vec<u8>,
+    held: Option<Arc<Written>>,
 }
 
 impl Followed {
-    /// Follows a file from its start.
+    /// Follows whatever has this name.
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: None, read: 0, lines: 0, end: Vec::new() }
+        Self { path: path.to_owned(), held: None }
     }
 
-    /// The whole lines that have been written since the last call, as an input to read; `None` while there are none. A
-    /// file that was cut or begun anew, or another one of its name, is read from its start; of one that has lost its name
-    /// first what it still holds. What is no plain file is an input as soon as something came.
+    /// What has the name, as an input, once something is in it that is not read yet; `None` until then. A plain file is given
+    /// once, and is read until it is over: when it was cut or begun anew, or has lost its name and is at its end. What is no
+    /// plain file is given anew for each of its writers.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn news(&mut self) -> io::Result<Option<Input>> {
-        if let Some(file) = self.file.take() {
-            let held = file.metadata()?;
-            if flow::is_named(&self.path, &held) {
-                return self.written(file);
+        if let Some(held) = self.held.take() {
+            let goes_on = held.is_named()? && held.is_as_read()?;
+            let news = held.news()?;
+            if goes_on {
+                self.held = Some(Arc::clone(&held));
             }
-            // The end of its last line will not come any more.
-            let rest = match flow::is_flow(&held) {
-                true => self.flow(file)?,
-                false => self.part(file, held.len())?,
-            };
-            self.file = None;
-            self.forget();
-            if rest.is_some() {
-                return Ok(rest);
+            if news || goes_on {
+                return Ok(news.then(|| Input::Flow(Held(held))));
             }
         }
-        // Only what stays open is opened: a writer that finds a reader of its pipe is not to lose it.
+        // A pipe is opened once and stays open: a writer that finds a reader of it is not to lose it.
         let file = flow::open(&self.path)?;
-        self.written(file)
-    }
-
-    /// What has been written to the file of the name.
-    fn written(&mut self, mut file: File) -> io::Result<Option<Input>> {
-        let now = file.metadata()?;
-        if flow::is_flow(&now) {
-            return self.flow(file);
-        }
-        if now.len() < self.read || self.end != end_of(&mut file, self.read)? {
-            self.forget();
-        }
-        let to = last_line_end(&mut file, self.read, now.len())?;
-        self.part(file, to)
-    }
-
-    /// What comes of a file that flows, once something has.
-    fn flow(&mut self, file: File) -> io::Result<Option<Input>> {
-        let flow = match flow::has_bytes(&file) {
-            true => Some(Input::Flow { path: self.path.clone(), file: Held(Arc::new(file.try_clone()?)) }),
-            false => None,
-        };
-        self.file = Some(file);
-        Ok(flow)
-    }
-
-    fn forget(&mut self) {
-        (self.read, self.lines, self.end) = (0, 0, Vec::new());
-    }
-
-    /// What is in this file from where it was read to here, which is then read.
-    fn part(&mut self, mut file: File, to: u64) -> io::Result<Option<Input>> {
-        let from = self.read;
-        let line = self.lines + 1;
-        let held = Held(Arc::new(file.try_clone()?));
-        if to > from {
-            self.lines += line_feeds(&mut file, from, to)?;
-            (self.read, self.end) = (to, end_of(&mut file, to)?);
-        }
-        self.file = Some(file);
-        Ok((to > from).then(|| Input::Part { path: self.path.clone(), file: held, from, to, line }))
+        let is_flow = flow::is_flow(&file.metadata()?);
+        let held = Arc::new(Written { path: self.path.clone(), file, is_flow, read: Mutex::default() });
+        let news = held.news()?;
+        self.held = Some(Arc::clone(&held));
+        Ok(news.then(|| Input::Flow(Held(held))))
     }
 }
 
-/// The last bytes before here.
-fn end_of(file: &mut File, to: u64) -> io::Result<Vec<u8>> {
-    let from = to.saturating_sub(END);
-    file.seek(SeekFrom::Start(from))?;
-    let mut bytes = Vec::new();
-    file.by_ref().take(to - from).read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// A file that others write, open; another one may have its name by now.
+#[derive(Debug)]
+pub struct Written {
+    path: PathBuf,
+    file: File,
+    /// Whether it is a pipe or a device.
+    is_flow: bool,
+    read: Mutex<Progress>,
 }
 
-/// How many line feeds are in `from..to`.
-fn line_feeds(file: &mut File, from: u64, to: u64) -> io::Result<u64> {
-    file.seek(SeekFrom::Start(from))?;
-    let mut rest = BufReader::with_capacity(CHUNK as usize, file.by_ref().take(to - from));
-    let mut lines = 0;
-    loop {
-        let bytes = rest.fill_buf()?;
-        if bytes.is_empty() {
-            return Ok(lines);
+/// How far a plain file has been read.
+#[derive(Debug, Default)]
+struct Progress {
+    is_begun: bool,
+    at: u64,
+    /// The last bytes before.
+    end: Vec<u8>,
+}
+
+impl Written {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its bytes, as far as that can be told.
+    pub(super) fn size(&self) -> Option<u64> {
+        if self.is_flow { None } else { self.file.metadata().ok().map(|file| file.len()) }
+    }
+
+    fn is_named(&self) -> io::Result<bool> {
+        Ok(flow::is_named(&self.path, &self.file.metadata()?))
+    }
+
+    /// Whether what was read of it is still there.
+    fn is_as_read(&self) -> io::Result<bool> {
+        let read = self.read.lock();
+        let mut end = vec![0; read.end.len()];
+        let from = read.at - end.len() as u64;
+        match self.file.read_exact_at(&mut end, from) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            done => done.map(|()| end == read.end),
         }
-        lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
-        let read = bytes.len();
-        rest.consume(read);
+    }
+
+    /// Whether something can be read of it, by somebody who does not yet.
+    fn news(&self) -> io::Result<bool> {
+        if self.is_flow {
+            return Ok(flow::has_bytes(&self.file));
+        }
+        let is_begun = self.read.lock().is_begun;
+        Ok(!is_begun && self.file.read_at(&mut [0], 0)? > 0)
+    }
+
+    /// What it holds, from its start when it is a plain file.
+    pub(super) fn reader(self: &Arc<Self>) -> io::Result<Box<dyn Read>> {
+        if self.is_flow {
+            return Ok(Box::new(Flow::new(self.file.try_clone()?, Some(self.path.clone()))));
+        }
+        *self.read.lock() = Progress { is_begun: true, ..Progress::default() };
+        Ok(Box::new(Growing { file: Arc::clone(self), is_told: false }))
+    }
+
+    /// Reads on; what is there, if anything.
+    fn read_on(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut read = self.read.lock();
+        let count = self.file.read_at(buffer, read.at)?;
+        read.at += count as u64;
+        read.end.extend_from_slice(&buffer[..count][count.saturating_sub(END)..]);
+        let spare = read.end.len().saturating_sub(END);
+        read.end.drain(..spare);
+        Ok(count)
     }
 }
 
-/// Behind the last line feed in `from..to`; `from` when there is none.
-fn last_line_end(file: &mut File, from: u64, to: u64) -> io::Result<u64> {
-    let mut end = to;
-    let mut bytes = Vec::new();
-    while end > from {
-        let start = end.saturating_sub(CHUNK).max(from);
-        file.seek(SeekFrom::Start(start))?;
-        bytes.clear();
-        file.by_ref().take(end - start).read_to_end(&mut bytes)?;
-        if let Some(at) = memchr::memrchr(b'\n', &bytes) {
-            return Ok(start + at as u64 + 1);
+/// Reads a plain file that grows. It says [`ErrorKind::WouldBlock`] once, before it waits for more.
+struct Growing {
+    file: Arc<Written>,
+    is_told: bool,
+}
+
+impl Read for Growing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // Before what is there is taken for what follows.
+        while self.file.is_as_read()? {
+            // Asked first: what was written before it lost its name is read yet.
+            let is_named = self.file.is_named()?;
+            let count = self.file.read_on(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                self.is_told = false;
+                return Ok(count);
+            }
+            if !is_named {
+                break;
+            }
+            if !std::mem::replace(&mut self.is_told, true) {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            std::thread::sleep(LOOK_AGAIN);
         }
-        end = start;
+        Ok(0)
     }
-    Ok(from)
 }
 
 #[cfg(test)]
@@ -153,79 +174,94 @@ mod tests {
     use std::fs::{remove_file, rename, write};
     use std::io::Write;
 
+    /// What is there of an input before it waits, and whether it waits.
+    fn there(reader: &mut dyn Read) -> (String, bool) {
+        let (mut text, mut buffer) = (Vec::new(), [0; 3]);
+        loop {
+            match reader.read(&mut buffer) {
+                Ok(0) => return (String::from_utf8(text).unwrap(), false),
+                Ok(count) => text.extend_from_slice(&buffer[..count]),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    return (String::from_utf8(text).unwrap(), true);
+                }
+            }
+        }
+    }
+
+    fn waits(text: &str) -> (String, bool) {
+        (text.to_owned(), true)
+    }
+
+    fn over(text: &str) -> (String, bool) {
+        (text.to_owned(), false)
+    }
+
+    /// A reader of what is new.
+    fn reader(followed: &mut Followed) -> Option<Box<dyn Read>> {
+        let Input::Flow(held) = followed.news().unwrap()? else { panic!("no file that is followed") };
+        Some(held.0.reader().unwrap())
+    }
+
     #[test]
-    fn lines_are_numbered_from_the_start_of_the_file() {
+    fn a_file_is_read_on_until_it_is_begun_anew() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("written.jsonl");
         let mut file = File::create(&path).unwrap();
         let mut followed = Followed::new(&path);
-        let mut line = || match followed.news().unwrap() {
-            Some(Input::Part { line, .. }) => line,
-            other => panic!("{other:?}"),
-        };
-        file.write_all(b"one\n\nthree\nfo").unwrap();
-        assert_eq!(line(), 1);
-        file.write_all(b"ur\n").unwrap();
-        assert_eq!(line(), 4);
-        file.write_all(b"five\n").unwrap();
-        assert_eq!(line(), 5);
-        write(&path, b"new\n").unwrap();
-        assert_eq!(line(), 1);
-    }
-
-    /// What a part holds.
-    fn text(part: Option<Input>) -> Option<String> {
-        let Input::Part { file, from, to, .. } = part? else { panic!("no part") };
-        let mut file = &*file.0;
-        let mut text = String::new();
-        file.seek(SeekFrom::Start(from)).unwrap();
-        file.take(to - from).read_to_string(&mut text).unwrap();
-        Some(text)
-    }
-
-    #[test]
-    fn only_whole_lines_are_read_and_each_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("written.jsonl");
-        let mut file = File::create(&path).unwrap();
-        let mut followed = Followed::new(&path);
-        let mut news = || text(followed.news().unwrap());
-        assert_eq!(news(), None);
+        assert!(reader(&mut followed).is_none(), "nothing is in it");
         file.write_all(b"one\ntwo\nthr").unwrap();
-        assert_eq!(news().unwrap(), "one\ntwo\n");
-        assert_eq!(news(), None);
+        let mut first = reader(&mut followed).unwrap();
+        assert_eq!(there(&mut first), waits("one\ntwo\nthr"));
+        assert!(followed.news().unwrap().is_none(), "it is read already");
         file.write_all(b"ee\n").unwrap();
-        assert_eq!(news().unwrap(), "three\n");
+        assert_eq!(there(&mut first), waits("ee\n"));
+        // Cut; then with as much as there was, and with more.
         write(&path, b"new\n").unwrap();
-        assert_eq!(news().unwrap(), "new\n");
-        // Begun anew with as much as there was, and with more.
-        write(&path, b"old\n").unwrap();
-        assert_eq!(news().unwrap(), "old\n");
-        write(&path, b"older\nstill\n").unwrap();
-        assert_eq!((news().unwrap(), news()), ("older\nstill\n".into(), None));
+        for text in ["new\n", "old\n", "older\nstill\n"] {
+            write(&path, text).unwrap();
+            assert_eq!(there(&mut first), over(""));
+            first = reader(&mut followed).unwrap();
+            assert_eq!(there(&mut first), waits(text));
+        }
+        // Whoever read it gave up before: it is not read again as long as it is what it was.
+        drop(first);
+        assert!(followed.news().unwrap().is_none());
+        File::options().append(true).open(&path).unwrap().write_all(b"more\n").unwrap();
+        assert!(followed.news().unwrap().is_none());
+        write(&path, b"again\n").unwrap();
+        assert_eq!(there(&mut reader(&mut followed).unwrap()), waits("again\n"));
     }
 
     #[test]
-    fn another_file_of_the_name_is_read_from_its_start_and_the_rest_of_the_first_one_before() {
+    fn another_file_of_the_name_is_read_after_the_rest_of_the_first_one() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let path = at("written.jsonl");
         write(&path, b"one\n").unwrap();
         let mut followed = Followed::new(&path);
-        let mut news = || followed.news().map(text);
-        assert_eq!(news().unwrap().unwrap(), "one\n");
+        let mut first = reader(&mut followed).unwrap();
+        assert_eq!(there(&mut first), waits("one\n"));
         File::options().append(true).open(&path).unwrap().write_all(b"two\ncut").unwrap();
         // Its first bytes are what was read before.
         write(at("next"), b"one\nthree\n").unwrap();
         rename(&path, at("before")).unwrap();
         rename(at("next"), &path).unwrap();
-        assert_eq!(news().unwrap().unwrap(), "two\ncut");
-        assert_eq!(news().unwrap().unwrap(), "one\nthree\n");
-        assert_eq!(news().unwrap(), None);
+        assert_eq!(there(&mut first), over("two\ncut"));
+        let mut second = reader(&mut followed).unwrap();
+        assert_eq!(there(&mut second), waits("one\nthree\n"));
         // Gone for a while.
         remove_file(&path).unwrap();
-        assert_eq!(news().unwrap_err().kind(), io::ErrorKind::NotFound);
-        write(&path, b"one\nthree\nfour\n").unwrap();
-        assert_eq!(news().unwrap().unwrap(), "one\nthree\nfour\n");
+        assert_eq!(there(&mut second), over(""));
+        assert_eq!(followed.news().unwrap_err().kind(), ErrorKind::NotFound);
+        write(&path, b"four\n").unwrap();
+        assert_eq!(there(&mut reader(&mut followed).unwrap()), waits("four\n"));
+        // Written and moved away between two looks.
+        let mut followed = Followed::new(&path);
+        write(&path, b"").unwrap();
+        assert!(followed.news().unwrap().is_none());
+        write(&path, b"five\n").unwrap();
+        rename(&path, at("before")).unwrap();
+        assert_eq!(there(&mut reader(&mut followed).unwrap()), over("five\n"));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
@@ -33,8 +33,8 @@ pub(super) struct Opened {
 /// The size of an input as it lies there; `None` when that cannot be told.
 pub(super) fn size(input: &Input) -> Option<u64> {
     match input {
-        Input::Stdin | Input::Flow { .. } => None,
-        Input::Part { from, to, .. } => Some(to.saturating_sub(*from)),
+        Input::Stdin => None,
+        Input::Flow(held) => held.0.size(),
         // A file that is not there adds nothing; opening it will tell.
         Input::File(path) => Some(fs::metadata(path).map_or(0, |file| file.len())),
     }
@@ -44,12 +44,7 @@ pub(super) fn open(input: &Input) -> io::Result<Opened> {
     let source: Box<dyn Read> = match input {
         Input::Stdin => Box::new(Flow::new(io::stdin().as_fd().try_clone_to_owned()?.into(), None)),
         Input::File(path) => Box::new(Flow::new(File::open(path)?, None)),
-        Input::Flow { path, file } => Box::new(Flow::new(file.0.try_clone()?, Some(path.clone()))),
-        Input::Part { file, from, to, .. } => {
-            let mut file = file.0.try_clone()?;
-            file.seek(SeekFrom::Start(*from))?;
-            Box::new(file.take(to.saturating_sub(*from)))
-        }
+        Input::Flow(held) => held.0.reader()?,
     };
     let read = Rc::default();
     Ok(Opened { reader: inflated(source, Rc::clone(&read))?, read })

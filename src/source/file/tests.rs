@@ -398,7 +398,9 @@ fn what_is_behind_any_number_of_blanks_is_read() {
     let Input::File(path) = files.with("cut", long("\0", 1 << 20)) else { panic!() };
     let size = fs::metadata(&path).unwrap().len();
     let mut followed = follow::Followed::new(&path);
-    let (desk, _) = read_all(&[followed.news().unwrap().unwrap()]);
+    let news = followed.news().unwrap().unwrap();
+    fs::remove_file(&path).unwrap();
+    let (desk, _) = read_all(&[news]);
     assert_eq!((desk.spans.len(), desk.progress.last().unwrap().bytes), (1, size));
 }
 

@@ -76,7 +76,7 @@ fn seen(pieces: &[&[u8]]) -> Vec<(usize, String)> {
     let (summary, progress, limits) = (Summary::default(), Progress::default(), Limits::default());
     let mut reading = Reading { sink: &mut watch, summary, progress, limits };
     let mut texts = Texts::default();
-    let done = reading.stream("pipe", 1, limits.blank, &mut Stream::new(reader, read), &mut texts);
+    let done = reading.stream("pipe", limits.blank, &mut Stream::new(reader, read), &mut texts);
     assert!(done.and_then(|()| texts.end(&mut reading)).is_ok());
     watch.seen
 }
@@ -123,7 +123,7 @@ fn lines_that_are_there_are_joined() {
     let reader = open::inflated(Box::new(slow), Rc::clone(&read)).unwrap();
     let (summary, progress, limits) = (Summary::default(), Progress::default(), Limits::default());
     let mut reading = Reading { sink: &mut desk, summary, progress, limits };
-    assert!(reading.stream("pipe", 1, 0, &mut Stream::new(reader, read), &mut Texts::default()).is_ok());
+    assert!(reading.stream("pipe", 0, &mut Stream::new(reader, read), &mut Texts::default()).is_ok());
     assert_eq!((desk.spans.len(), desk.payloads), (2000, 1));
 }
 
@@ -153,6 +153,46 @@ fn messages_and_what_is_packed_come_as_they_are_whole() {
     assert_eq!(seen(&[&packed[0], &packed[1][..20], &packed[1][20..]]), came([(1, "1"), (3, "2")]));
 }
 
+#[test]
+fn a_followed_file_is_read_as_it_grows_whatever_its_format() {
+    let framed = |id, prefix: fn(usize) -> Vec<u8>| {
+        let mut message = Vec::new();
+        json::transcode(json::Shape::Request(Signal::Traces), line(id).as_bytes(), &mut message).unwrap();
+        [prefix(message.len()), message].concat()
+    };
+    let gzip = |id| {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all((line(id) + "\n").as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    };
+    let varint = |length: usize| vec![length as u8 | 0x80, (length >> 7) as u8];
+    let files = Files::new();
+    for (name, two) in [
+        ("lines", [1, 2].map(|id| (line(id) + "\n").into_bytes())),
+        ("gzip", [1, 2].map(gzip)),
+        ("zstd", [1, 2].map(|id| zstd::encode_all((line(id) + "\n").as_bytes(), 1).unwrap())),
+        ("big-endian", [1, 2].map(|id| framed(id, |length| (length as u32).to_be_bytes().to_vec()))),
+        ("varint", [1, 2].map(|id| framed(id, varint))),
+    ] {
+        let all = two.concat();
+        for at in [1, 3, two[0].len() - 1, two[0].len(), two[0].len() + 2, all.len()] {
+            let path = files.0.path().join(name);
+            fs::write(&path, &all[..at]).unwrap();
+            let news = follow::Followed::new(&path).news().unwrap().unwrap();
+            let rest = all[at..].to_vec();
+            let writer = std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                fs::File::options().append(true).open(&path).unwrap().write_all(&rest).unwrap();
+                fs::remove_file(&path).unwrap();
+            });
+            let (desk, summary) = read_all(&[news]);
+            writer.join().unwrap();
+            let told = (desk.spans.len(), summary.pieces, desk.problems.len());
+            assert_eq!(told, (2, 2, 0), "{name} at {at}: {:?}", desk.problems);
+        }
+    }
+}
+
 fn named_pipe(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
@@ -172,7 +212,7 @@ fn a_followed_pipe_is_read_by_one_writer_after_the_other() {
         assert_eq!(followed.news().unwrap(), None);
         writer.write_all((line(id) + "\n").as_bytes()).unwrap();
         let news = followed.news().unwrap().unwrap();
-        assert!(matches!(news, Input::Flow { .. }) && news.to_string() == path.to_string_lossy());
+        assert!(matches!(news, Input::Flow(_)) && news.to_string() == path.to_string_lossy());
         drop(writer);
         let (desk, summary) = read_all(&[news]);
         assert_eq!((desk.spans.len(), summary.pieces), (1, 1));
@@ -194,11 +234,11 @@ fn a_file_that_comes_after_a_pipe_is_read_though_a_writer_holds_the_pipe() {
     fs::write(&path, line(2) + "\n" + &line(3) + "\n").unwrap();
     let (desk, _) = read_all(&[news]);
     assert_eq!(desk.spans, ["0000000000000001"]);
-    let (desk, _) = read_all(&[followed.news().unwrap().unwrap()]);
-    assert_eq!(desk.spans.len(), 2);
+    let news = followed.news().unwrap().unwrap();
     // And a pipe after a file.
     fs::remove_file(&path).unwrap();
     named_pipe(files.0.path());
+    assert_eq!(read_all(&[news]).0.spans.len(), 2);
     assert_eq!(followed.news().unwrap(), None);
     let _writer = fs::File::options().write(true).open(&path).unwrap();
     // A device that is always at its end.
