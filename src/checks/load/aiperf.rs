@@ -22,6 +22,8 @@ struct Metadata {
     #[serde(default)]
     request_end_ns: Option<u64>,
     #[serde(default)]
+    request_start_ns: Option<u64>,
+    #[serde(default)]
     was_cancelled: bool,
 }
 
@@ -76,6 +78,7 @@ fn record(line: Line) -> LoadRecord {
             cached: count(metrics.usage_prompt_cache_read_tokens),
         },
         end_ns: metadata.request_end_ns,
+        ran_ns: metadata.request_end_ns.zip(metadata.request_start_ns).map(|(end, start)| end.saturating_sub(start)),
     }
 }
 

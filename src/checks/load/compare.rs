@@ -90,11 +90,9 @@ impl Comparison {
         unequal
     }
 
-    /// Whether any outcome of the two sides was compared.
+    /// Whether any root was compared.
     pub fn compared(&self) -> bool {
-        self.phases
-            .values()
-            .any(|counts| !counts.client.is_empty() || !counts.root.is_empty() || !counts.classes.is_empty())
+        self.roots > 0
     }
 
     /// Whether everything agrees.
@@ -250,7 +248,14 @@ mod tests {
     use super::*;
 
     fn record(id: &str, seen: Seen) -> LoadRecord {
-        LoadRecord { x_request_id: id.into(), phase: "p".into(), seen, usage: Usage::default(), end_ns: None }
+        LoadRecord {
+            x_request_id: id.into(),
+            phase: "p".into(),
+            seen,
+            usage: Usage::default(),
+            end_ns: None,
+            ran_ns: None,
+        }
     }
 
     fn ended(id: &str, endpoint: &str, outcome: Option<Outcome>) -> Facts {

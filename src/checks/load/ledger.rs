@@ -152,6 +152,7 @@ pub fn parse(text: &str) -> Result<Ledger, String> {
                 cached: request.cached_tokens,
             },
             end_ns: None,
+            ran_ns: None,
         });
     }
     for (kind, results) in raw.results {

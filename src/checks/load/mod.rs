@@ -62,6 +62,8 @@ pub struct LoadRecord {
     pub usage: Usage,
     /// When it ended by the client's clock, Unix nanoseconds; not to be compared with other clocks but for phases' ends.
     pub end_ns: Option<u64>,
+    /// How long it ran by that clock, nanoseconds.
+    pub ran_ns: Option<u64>,
 }
 
 /// A benchmark phase, as its manifest has it.
@@ -106,7 +108,7 @@ impl LoadList {
 pub enum Class {
     /// In flight when the phase or the run ended: a root without a record.
     CutOff,
-    /// Cancelled so early that it never reached the frontend, or nobody listened: a record without a request.
+    /// Cancelled at once, so that it never reached the frontend, or nobody listened: a record without a request.
     NeverReached,
     /// The stream ended just before the cancel.
     Race,
@@ -185,15 +187,19 @@ impl Seen {
     }
 }
 
+/// What was cancelled sooner may never have reached the frontend: nothing is waited for there, but a generator under load
+/// takes its time.
+const AT_ONCE_NS: u64 = 250_000_000;
+
 /// Compares the two sides of one request by the table of spec request-trace.md; `request` is `None` when none with this
 /// client id is known, `status` the HTTP status that its spans tell.
 pub fn judge(record: &LoadRecord, request: Option<&Facts>, status: impl Fn() -> Option<u64>) -> Verdict {
     use Outcome::{Cancelled, Failed, Rejected, Success, TimedOut};
     let Some(facts) = request else {
+        let at_once = record.ran_ns.is_none_or(|ran_ns| ran_ns < AT_ONCE_NS);
         return match record.seen {
-            Seen::Cancelled | Seen::Code(499) | Seen::ClientTimeout | Seen::Refused => {
-                Verdict::Named(Class::NeverReached)
-            }
+            Seen::Refused => Verdict::Named(Class::NeverReached),
+            Seen::Cancelled | Seen::Code(499) if at_once => Verdict::Named(Class::NeverReached),
             _ => Verdict::Disagree,
         };
     };
@@ -328,7 +334,14 @@ mod tests {
 
     fn saw(seen: Seen, completion: Option<u64>) -> Generator {
         let usage = Usage { prompt: Some(33), completion, cached: None };
-        Generator(LoadRecord { x_request_id: "x".into(), phase: "profiling".into(), seen, usage, end_ns: None })
+        Generator(LoadRecord {
+            x_request_id: "x".into(),
+            phase: "profiling".into(),
+            seen,
+            usage,
+            end_ns: None,
+            ran_ns: None,
+        })
     }
 
     fn scene() -> Scene {
@@ -367,6 +380,16 @@ mod tests {
         violates(answer, &answers, id, Level::Error, "counts 8 output (the load generator 9) tokens");
         assert_eq!(ask(&scene(), &Nothing, id).0, Answer::Unknown(Why::NotCompared));
         assert_eq!(ask(&scene(), &saw(Seen::Cancelled, None), id).0, Answer::Unknown(Why::NotHere));
+    }
+
+    /// A request that was cancelled while it ran must have reached the frontend.
+    #[test]
+    fn only_what_was_cancelled_at_once_may_never_have_reached_the_frontend() {
+        for (ran_ms, expected) in [(None, true), (Some(3), true), (Some(300), false)] {
+            let record = LoadRecord { ran_ns: ran_ms.map(|ms: u64| ms * 1_000_000), ..saw(Seen::Cancelled, None).0 };
+            let never = judge(&record, None, || None) == Verdict::Named(Class::NeverReached);
+            assert_eq!(never, expected, "{ran_ms:?}");
+        }
     }
 
     /// What was answered with an error from the start did not break after 200.
@@ -409,6 +432,8 @@ mod tests {
             (Seen::Invalid, None, rejected, Agree),
             (Seen::Invalid, None, Some(Outcome::Failed), Agree),
             (Seen::Refused, None, None, Named(Class::NeverReached)),
+            // It waited for an answer.
+            (Seen::ClientTimeout, None, None, Disagree),
             (Seen::Success, Some(3), None, Disagree),
         ] {
             assert_eq!(judged(seen.clone(), completion, root), expected, "{seen:?} {root:?}");

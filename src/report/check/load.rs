@@ -114,12 +114,15 @@ impl CheckRow {
 }
 
 /// That so many requests are missing and may not be.
-pub(super) fn told(unseen: Unseen) -> String {
+pub(super) fn told(unseen: Unseen, lack: Lack) -> String {
     let requests = unseen.requests;
     let noun = format::noun(requests, "request", "requests");
+    let why = match lack {
+        Lack::Lost => "which may have been lost, let go or on its way",
+        _ => "whose spans may have been sampled out, as records came alone",
+    };
     format!(
-        "{requests} {noun} that the load generator saw without a root here, which may have been lost, let go, sampled out \
-         or on its way: not compared, and counts are unknown"
+        "{requests} {noun} that the load generator saw without a root here, {why}: not compared, and counts are unknown"
     )
 }
 
@@ -163,8 +166,8 @@ impl Counted {
 
     /// That there was nothing to compare.
     pub(super) fn nothing(&self) -> Option<String> {
-        let words = "nothing of the load generator's could be compared: it tells of no request that can have a root here, for \
-                     its endpoint makes none or the lifecycle is not traced (DYN_LIFECYCLE_TRACE_ENABLED)";
+        let words = "nothing of the load generator's could be compared: no request that it tells of has a root here, as where \
+                     endpoints make none, or the lifecycle is not traced (DYN_LIFECYCLE_TRACE_ENABLED)";
         self.is_empty().then(|| words.into())
     }
 

@@ -176,7 +176,7 @@ impl CheckReport {
             let lack = store.may_lack(missing);
             if lack != Lack::None {
                 comparison.disagreements.retain(|one| one.missing.is_none());
-                unseen = Some(load::told(missing));
+                unseen = Some(load::told(missing, lack));
             }
             load::disagree(&mut checks, &comparison.disagreements, store, rules);
             comparison.disagreements.retain(|one| rules.asks(one.check) && !is_accepted(store, rules, one));
@@ -197,13 +197,16 @@ impl CheckReport {
             let lack = store.may_lack(missing);
             if lack != Lack::None {
                 rows.unequal.retain(|(_, client, root)| root >= client);
-                unseen = Some(load::told(missing));
+                unseen = Some(load::told(missing, lack));
             }
             if rules.ledger.as_ref().is_some_and(Ledger::has_counts) {
                 // The roots that were let go are among no counts, also where these are equal.
                 let lack = if gone(store) > 0 { Lack::Lost } else { lack };
-                let compares = is_traced && rules.ledger.as_ref().is_some_and(Ledger::compares);
-                counted.take(rows.sentences(), lack, compares);
+                let counts = rules.ledger.as_ref().filter(|ledger| ledger.compares());
+                let counts = counts.map(|ledger| ledger.counts.values().sum::<u64>() + ledger.broken);
+                // That the one saw nothing and the other nothing is a comparison, too.
+                let compared = counts.is_some_and(|client| client == 0 || roots.iter().any(|count| *count > 0));
+                counted.take(rows.sentences(), lack, is_traced && compared);
             }
             rows.drop_accepted(rules);
         }
