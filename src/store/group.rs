@@ -1,8 +1,9 @@
 //! Which rows of a trace belong to which request.
 //!
 //! Most traces hold one request and are done in one pass. In a trace that several requests share (an agent session
-//! with its own trace context), the outermost `http-request` or root above a span decides; a fragment without one goes by
-//! the request id it carries, and one without any id to the trace's first request until its parents arrive.
+//! with its own trace context), the outermost `http-request` or root above a span decides, but for a request that another
+//! one makes: an `http-request` below with an id of its own decides for what is below it. A fragment without one goes by the
+//! request id it carries, and one without any id to the trace's first request until its parents arrive.
 
 use super::trace::{Group, MOST_GROUPS, Trace};
 use super::{Map, Rid, Set, Store, Tables};
@@ -180,7 +181,7 @@ struct Fragment {
 }
 
 fn several(tables: &Tables, trace: &mut Trace) -> Vec<Part> {
-    let (tops, linked) = tops(trace);
+    let (tops, linked) = tops(tables, trace);
     let mut fragments: Vec<Option<Fragment>> = (0..trace.rows.len()).map(|_| None).collect();
     for (at, row) in trace.rows.iter().enumerate() {
         let top = tops[at];
@@ -257,14 +258,18 @@ fn scattered(number: u64) -> u64 {
     (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// For each row, the row that decides for it: the outermost anchor at or above it, else the outermost row above it; and
-/// whether its parent is there.
-fn tops(trace: &Trace) -> (Vec<usize>, Vec<bool>) {
+/// For each row, the row that decides for it: the outermost anchor at or above it or, below it, the `http-request` of a
+/// request of its own; else the outermost row above it. And whether its parent is there.
+fn tops(tables: &Tables, trace: &Trace) -> (Vec<usize>, Vec<bool>) {
     const UNKNOWN: usize = usize::MAX;
     const OPEN: usize = usize::MAX - 1;
     let mut tops = vec![UNKNOWN; trace.rows.len()];
     let mut linked = vec![false; trace.rows.len()];
     let mut path = Vec::new();
+    let is_own = |at: usize, top: usize| {
+        let [own, above] = [at, top].map(|at| tables.rid(&trace.rows[at]));
+        trace.rows[at].stage == Stage::Http && own.is_some() && own != above
+    };
     for start in 0..trace.rows.len() {
         let mut at = start;
         path.clear();
@@ -287,6 +292,7 @@ fn tops(trace: &Trace) -> (Vec<usize>, Vec<bool>) {
         };
         for at in path.drain(..).rev() {
             let decided = match above {
+                Some(top) if is_anchor(trace.rows[top].stage) && is_own(at, top) => at,
                 Some(top) if is_anchor(trace.rows[top].stage) || !is_anchor(trace.rows[at].stage) => top,
                 _ => at,
             };

@@ -151,6 +151,53 @@ fn several_requests_share_a_trace() {
     assert!(store.requests().all(|(_, facts)| facts.marks.has(Marks::SHARED_TRACE)));
 }
 
+/// A frontend behind a frontend, or behind a gateway whose span has the same name: what an `http-request` with an id of its
+/// own stands above is its own request, whatever stands above that, and whether or not it has come.
+#[test]
+fn a_request_that_another_one_makes_is_its_own() {
+    let inner = |at: u64, request: &'static str| -> Vec<Spec> {
+        let mut specs = base_request(1, request);
+        specs.iter_mut().for_each(|spec| {
+            spec.id += at;
+            spec.parent += if spec.parent > 0 { at } else { 0 };
+        });
+        specs
+    };
+    let gateway = || span(1, 77, 0, "http-request", 0, 120);
+    for (above, expected) in [
+        (vec![gateway()], 2),
+        (Vec::new(), 2),
+        (vec![gateway().with("request_id", "r0")], 3),
+        (
+            vec![
+                gateway().with("request_id", "r0"),
+                span(1, 78, 77, "request.lifecycle", 0, 119).with("dynamo.request.id", "r0"),
+            ],
+            3,
+        ),
+    ] {
+        for turned in [false, true] {
+            let mut specs = [inner(100, "r1"), inner(200, "r2")].concat();
+            specs.iter_mut().filter(|spec| spec.parent == 0).for_each(|spec| spec.parent = 77);
+            specs.extend(above.iter().cloned());
+            if turned {
+                specs.reverse();
+            }
+            let mut store = store();
+            specs.chunks(3).for_each(|part| {
+                send(&mut store, part, 1);
+                store.refresh(1);
+            });
+            let mut ids: Vec<_> =
+                store.requests().map(|(_, facts)| (facts.request_id.to_string(), facts.outcome)).collect();
+            ids.sort();
+            let success = Some(Outcome::Success);
+            assert_eq!(ids.len(), expected, "{ids:?}");
+            assert_eq!(ids[expected - 2..], [("r1".to_owned(), success), ("r2".to_owned(), success)]);
+        }
+    }
+}
+
 #[test]
 fn a_fragment_in_another_trace_is_joined_and_marked() {
     for fragment_first in [true, false] {
