@@ -116,7 +116,8 @@ fn leg(facts: &Facts, at: usize, leg: &Leg, told: &mut Told) {
         }
         None => {
             line.push(Piece::plain("the hand-over "));
-            let kind = Nothing::of(facts, Nothing::Missing);
+            let otherwise = if may_have_left(facts, at, leg) { Nothing::unrecorded(facts) } else { Nothing::Missing };
+            let kind = Nothing::of(facts, otherwise);
             line.push(kind.sentence());
             line.push(Piece::plain("."));
         }
@@ -129,6 +130,15 @@ fn leg(facts: &Facts, at: usize, leg: &Leg, told: &mut Told) {
 fn left_waiting(facts: &Facts, at: usize, leg: &Leg) -> bool {
     let refused = facts.outcome == Some(Outcome::Rejected) && at + 1 == facts.legs.len();
     leg.queue.as_ref().is_some_and(|queue| queue.left_unserved() || (queue.outcome.is_empty() && refused))
+}
+
+/// Whether a leg may have left the queue otherwise than to a worker: the last one of a request that did not succeed, where
+/// a layout does not record how waits end.
+fn may_have_left(facts: &Facts, at: usize, leg: &Leg) -> bool {
+    facts.outcome != Some(Outcome::Success)
+        && at + 1 == facts.legs.len()
+        && leg.selection.is_none()
+        && leg.queue.as_ref().is_some_and(|queue| queue.outcome.is_empty())
 }
 
 /// `waited 412 ms in class default (fcfs), depth 7 → 6, deferred by prefill_capacity; `.

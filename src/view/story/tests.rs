@@ -81,6 +81,19 @@ fn after_a_refusal_nothing_is_missing() {
     assert!(story.contains("; nothing was chosen or sent.") && !story.contains("missing"), "{story}");
 }
 
+/// Whether it was served is as unknown as what it was served with.
+#[test]
+fn a_wait_that_a_layout_does_not_end_may_have_been_the_last() {
+    for outcome in [Outcome::Cancelled, Outcome::Failed] {
+        let story = after_waiting(|facts, queue| {
+            (facts.layout, facts.mode, facts.outcome) = (Layout::Base, Mode::Core, Some(outcome));
+            (queue.origin, queue.deferred) = (Origin::Inferred, None);
+            (queue.outcome, queue.reason) = Default::default();
+        });
+        assert!(story.contains("the hand-over not recorded by the base layout"), "{story}");
+    }
+}
+
 /// The producer's word for a wait that expired is not known (spec lifecycle-spans §3): any but the ways to a worker.
 #[test]
 fn a_wait_that_ended_in_any_other_word_ended_so() {
