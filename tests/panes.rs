@@ -7,16 +7,17 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use reqtop::demo::{Cluster, Delivery, Settings, Signal};
 use reqtop::pipeline::take_in;
-use reqtop::query::Query;
 use reqtop::report::{InputSection, Report};
 use reqtop::source::intake::{Payload, Signal as Wire};
 use reqtop::store::{Limits, Store};
-use reqtop::view::format;
-use reqtop::view::panes::{Block, Body, Cell, Mark, Pane, PaneId, PlotKind, Room, pane};
+use reqtop::view::panes::{Body, Mark, Pane, PaneId, Room, pane};
+
+#[path = "common/panes.rs"]
+mod panes;
+use panes::{WHOLE, cells, count, has_text, look, same_as_report, summed};
 
 const START_NS: u64 = 1_796_003_500_000_000_000;
 const SECOND: u64 = 1_000_000_000;
-const WHOLE: Room = Room { columns: 196, rows: 55, zoomed: true };
 const SMALL: Room = Room { columns: 70, rows: 11, zoomed: false };
 
 fn take(store: &mut Store, delivery: Delivery) {
@@ -32,166 +33,6 @@ fn run(cluster: &mut Cluster, store: &mut Store, until_ns: u64) {
         take(store, delivery);
     }
     store.refresh(until_ns);
-}
-
-fn look(store: &mut Store, filter: &str, window_ns: Option<u64>, until_ns: u64) {
-    store.look(&Query::parse(filter).unwrap(), window_ns, until_ns);
-    store.refresh_lens(until_ns);
-    while !store.lens().is_whole() {
-        store.refresh_lens(until_ns);
-    }
-}
-
-fn cells(pane: &Pane) -> impl Iterator<Item = &Cell> {
-    pane.columns.iter().flatten().flat_map(|Block { body, .. }| -> Box<dyn Iterator<Item = &Cell>> {
-        match body {
-            Body::Text(cells) => Box::new(cells.iter()),
-            Body::Table(table) => Box::new(table.rows.iter().flatten()),
-            Body::Plot(_) => Box::new(std::iter::empty()),
-        }
-    })
-}
-
-/// The count that stands in the cell with a term; 0 when there is none.
-fn count(pane: &Pane, term: &str) -> u64 {
-    let text = |cell: &Cell| cell.text.text.trim_start_matches(['↻', ' ']).replace(',', "");
-    cells(pane).filter(|cell| cell.term.as_deref() == Some(term)).find_map(|cell| text(cell).parse().ok()).unwrap_or(0)
-}
-
-/// The count in the third cell of the row that is named by a term; 0 when there is none.
-fn row_count(pane: &Pane, term: &str) -> u64 {
-    let rows = pane.columns.iter().flatten().filter_map(|block| match &block.body {
-        Body::Table(table) => Some(&table.rows),
-        _ => None,
-    });
-    let row = rows.flatten().find(|row| row[0].term.as_deref() == Some(term));
-    row.map_or(0, |row| row[2].text.text.replace(',', "").parse().unwrap())
-}
-
-/// The values of the bars of the plot whose first term contains `of`, summed.
-fn summed(pane: &Pane, of: &str) -> u64 {
-    let plots = pane.columns.iter().flatten().filter_map(|block| match &block.body {
-        Body::Plot(plot) if plot.kind == PlotKind::Bars => Some(plot),
-        _ => None,
-    });
-    let has = |term: &Option<String>| term.as_ref().is_some_and(|term| term.contains(of));
-    let mut plots = plots.filter(|plot| plot.bars.iter().any(|bar| has(&bar.term)));
-    plots.next().map_or(0, |plot| plot.bars.iter().filter_map(|bar| bar.value).sum())
-}
-
-fn has_text(pane: &Pane, text: &str) -> bool {
-    cells(pane).any(|cell| cell.text.text == text)
-}
-
-/// Holds the panes of the store's lens against the report of the same requests.
-fn same_as_report(store: &Store, filter: &str, window_ns: Option<u64>) {
-    let query = Query::parse(filter).unwrap();
-    let report = Report::within(store, InputSection::default(), Some(&query), window_ns);
-    let of = |id| pane(id, store, WHOLE, None);
-    let (queue, selection, dispatch) = (of(PaneId::Queue), of(PaneId::Selection), of(PaneId::Dispatch));
-    let (streaming, workers, sessions) = (of(PaneId::Streaming), of(PaneId::Workers), of(PaneId::Sessions));
-    let check = |what: &str, shown: u64, reported: u64| {
-        assert_eq!(shown, reported, "{what} under {filter:?} within {window_ns:?}");
-    };
-
-    let recorded = &report.queue.recorded;
-    for (reason, count_) in &report.queue.rejected_by_reason {
-        check(reason, row_count(&queue, &format!("leg(queue.outcome:rejected queue.reason:{reason})")), *count_);
-    }
-    for (outcome, reported) in report.queue.outcomes.iter().filter(|(outcome, _)| *outcome != "dequeued") {
-        check(outcome, count(&queue, &format!("leg(queue.outcome:{outcome})")), *reported);
-    }
-    check("waits", summed(&queue, "queue.wait:"), recorded.spans);
-    if recorded.spans > 0 {
-        let p99 = recorded.wait_ns.p99.map_or("–".into(), format::duration);
-        assert!(has_text(&queue, &p99), "{p99}");
-    }
-    for (class, of) in &report.queue.per_class {
-        let shown: u64 = ["fcfs", "lcfs", "wspt"]
-            .map(|policy| {
-                let all = format!("leg(queue.class:{class} queue.policy:{policy} queue.wait:* queue.deferred:true)");
-                count(&queue, &all)
-            })
-            .iter()
-            .sum();
-        check(class, shown, of.deferred.unwrap_or(0));
-    }
-
-    let choices = &report.selection.recorded;
-    let origin =
-        if report.selection.from_records.spans > 0 && choices.spans > 0 { " selection.origin:span" } else { "" };
-    if choices.spans > 0 {
-        check(
-            "not the best",
-            count(&selection, &format!("leg(selection.best:false{origin})")),
-            choices.chosen_is_not_best,
-        );
-        check("margins", summed(&selection, "-selection.candidates:1"), choices.margin_two_or_more_candidates.n);
-    }
-
-    let origin = if report.dispatch.inferred.spans > 0 && report.dispatch.recorded.spans > 0 {
-        " dispatch.origin:span"
-    } else {
-        ""
-    };
-    let mut matrix: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for row in &report.dispatch.recorded.matrix {
-        *matrix.entry((row.phase, &row.result)).or_default() += row.count;
-    }
-    for ((phase, result), reported) in matrix {
-        let result = if result == "none" {
-            "dispatch.time:* -dispatch.result:*".into()
-        } else {
-            format!("dispatch.result:{result}")
-        };
-        check("matrix", count(&dispatch, &format!("leg(phase:{phase} {result}{origin})")), reported);
-    }
-    for (phase, reported) in &report.dispatch.recorded.retries {
-        check("retries", count(&dispatch, &format!("leg(phase:{phase} attempt>0 dispatch.time:*{origin})")), *reported);
-    }
-    for (reason, reported) in &report.dispatch.recorded.migrations {
-        check("migrations", count(&dispatch, &format!("leg(migration.reason:{reason}{origin})")), *reported);
-    }
-    check("payloads", summed(&dispatch, "admission.bytes:"), report.dispatch.admission.payload_bytes.n);
-    let capacity = count(&dispatch, "outcome:rejected at_capacity:true");
-    check("at capacity", capacity, report.dispatch.recorded.worker_at_capacity);
-
-    for (outcome, reported) in &report.streaming.roots_of_abandoned {
-        check(outcome, count(&streaming, &format!("abandoned:true outcome:{outcome}")), *reported);
-    }
-    for (outcome, reported) in report.streaming.outcomes.iter().filter(|(outcome, _)| *outcome != "none") {
-        check(outcome, row_count(&streaming, &format!("stream.outcome:{outcome}")), *reported);
-    }
-    check("leavers", summed(&streaming, "abandoned:true events:"), report.streaming.events_at_leaving.n);
-    check("ages", summed(&streaming, "abandoned:true stream.time:"), report.streaming.age_at_leaving_ns.n);
-    check(
-        "streams",
-        summed(&streaming, "stream.time:"),
-        if report.streaming.abandoned > 0 {
-            report.streaming.age_at_leaving_ns.n
-        } else {
-            report.streaming.duration_ns.n
-        },
-    );
-    check("open", count(&streaming, "state:in_flight streaming:true -stream.time:*"), report.streaming.open);
-
-    for rank in &report.ranks {
-        let name = format!("{}:{}", rank.worker, rank.rank.unwrap());
-        let selected = count(&workers, &format!("leg(selected.worker:{name})"));
-        check(&name, selected, rank.chosen().unwrap_or(0));
-        check(&name, count(&workers, &format!("at:{name}")), rank.in_flight.unwrap_or(0));
-        check(&name, count(&workers, &format!("leg(worker:{name} dispatch.time:*)")), rank.attempts.unwrap_or(0));
-        check(&name, count(&workers, &format!("leg(worker:{name} dispatch.lost:true)")), rank.lost.unwrap_or(0));
-        check(&name, count(&workers, &format!("leg(worker:{name} dispatch.failed:true)")), rank.failed.unwrap_or(0));
-    }
-    let vanished = report.ranks.iter().filter(|rank| rank.vanished).count();
-    assert_eq!(cells(&workers).filter(|cell| cell.text.text == "vanished").count(), vanished);
-    for session in report.sessions.sessions.iter().take(50) {
-        check(&session.session, count(&sessions, &format!("session:{}", session.session)), session.turns);
-    }
-    let of = format::counted(report.sessions.total, "session", "sessions");
-    let total = format!("{of} · {}", format::counted(report.sessions.turns, "turn", "turns"));
-    assert!(sessions.summary.starts_with(&total), "{} is not {total}", sessions.summary);
 }
 
 #[test]
@@ -216,7 +57,7 @@ fn panes_and_report_say_the_same_of_any_filter_and_window() {
     for filter in &filters {
         for window_ns in [None, Some(5 * SECOND), Some(20 * SECOND)] {
             look(&mut store, filter, window_ns, last);
-            same_as_report(&store, filter, window_ns);
+            same_as_report(&store, filter, window_ns, "demo");
         }
     }
 }
@@ -288,7 +129,7 @@ fn any_filter_shows_the_report_of_what_it_finds() {
         fill(&mut store, &then, 14);
         let last = store.requests().map(|(_, facts)| reqtop::store::time_of(facts)).max().unwrap();
         look(&mut store, &filter, window_ns, last);
-        same_as_report(&store, &filter, window_ns);
+        same_as_report(&store, &filter, window_ns, "demo");
         Ok(())
     });
     tried.unwrap();
@@ -380,7 +221,7 @@ fn held_panes_stay_as_they_are() {
     }
     store.release();
     look(&mut store, "", None, START_NS + 40 * SECOND);
-    same_as_report(&store, "", None);
+    same_as_report(&store, "", None, "demo");
 }
 
 /// Building every pane walks as much for many requests as for few. Counted in what a pane holds, and measured loosely:
