@@ -1,6 +1,7 @@
 //! What stories say.
 
 use super::*;
+use crate::lifecycle::facts::Queue;
 use crate::lifecycle::request::RequestKey;
 use crate::view::data::Data;
 use crate::view::fixture::{Fixture, NOW, cluster, def};
