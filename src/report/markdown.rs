@@ -4,7 +4,8 @@ use std::fmt::{Display, Write};
 
 use super::Report;
 use super::people::told;
-use super::sections::{AttemptsSection, ChoicesSection, Quantiles, WaitsSection};
+use super::quantiles::Quantiles;
+use super::sections::{AttemptsSection, ChoicesSection, WaitsSection};
 
 /// Sessions listed.
 const SESSIONS: usize = 50;

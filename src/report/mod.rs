@@ -8,6 +8,7 @@ pub mod export;
 mod lines;
 mod markdown;
 mod people;
+mod quantiles;
 mod sections;
 mod text;
 
@@ -21,8 +22,8 @@ use crate::store::rollup::Rollup;
 use crate::store::{Counts, Store};
 use crate::store::{is_within, time_of};
 use crate::view::account::Account;
-pub use people::{RankRow, SessionRow, SessionsSection};
-pub use sections::{DispatchSection, LatencySection, QueueSection, SelectionSection, StreamingSection, WorkerRow};
+pub use people::{RankRow, SessionRow, SessionsSection, WorkerRow};
+pub use sections::{DispatchSection, LatencySection, QueueSection, SelectionSection, StreamingSection};
 
 /// The version of the report's JSON.
 pub const SCHEMA: &str = "reqtop.report.v1";

@@ -1,12 +1,14 @@
-//! The report's sections on workers over all phases and on agent sessions, from a rollup.
+//! The report's sections on workers, by phase and over all phases, and on agent sessions, from a rollup.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::sections::{Quantiles, word};
+use super::quantiles::Quantiles;
+use super::sections::word;
 use crate::lifecycle::ids::Worker;
-use crate::store::rollup::{Rank, Rollup};
+use crate::lifecycle::stage::Origin;
+use crate::store::rollup::{Rank, Rollup, Selections};
 
 /// Sessions listed by [`SessionsSection`]; all of them are counted.
 const LISTED: usize = 1000;
@@ -186,5 +188,68 @@ impl SessionsSection {
                 })
                 .collect(),
         }
+    }
+}
+
+/// One worker's rank in one phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkerRow {
+    /// Worker id; a string, for it exceeds what JSON readers keep exactly.
+    pub worker: String,
+    /// Data-parallel rank.
+    pub rank: Option<u32>,
+    /// Phase.
+    pub phase: &'static str,
+    /// `span`, or `inferred` from route spans.
+    pub origin: &'static str,
+    /// Attempts that went to it.
+    pub dispatched: u64,
+    /// By result.
+    pub results: BTreeMap<String, u64>,
+    /// Retries that went to it.
+    pub retries: u64,
+    /// Attempts in which it was lost.
+    pub lost: u64,
+    /// Times it was chosen, as spans and records tell; of a worker with a row of each origin, as spans do and as records do.
+    /// None where neither tells of any choice.
+    pub selected: Option<u64>,
+    /// Payloads it admitted or refused.
+    pub payload_bytes: Quantiles<u64>,
+}
+
+impl WorkerRow {
+    /// Every worker and rank, by phase.
+    pub fn all(rollup: &Rollup) -> Vec<Self> {
+        let mut rows = Vec::new();
+        let tells = rollup.tells_of_choices();
+        for (dispatches, origin) in [(&rollup.dispatch, Origin::Span), (&rollup.dispatch_inferred, Origin::Inferred)] {
+            for ((phase, worker), of_worker) in &dispatches.by_worker {
+                let chosen = |selections: &Selections| -> u64 {
+                    let of = selections.by_worker.get(worker);
+                    of.map_or(0, |of| of.pools.iter().filter(|(pool, _)| phase.fits_pool(**pool)).map(|(_, n)| n).sum())
+                };
+                let [by_spans, by_records] = [&rollup.selection, &rollup.selection_records].map(chosen);
+                let other = if origin == Origin::Span { &rollup.dispatch_inferred } else { &rollup.dispatch };
+                // Of a worker that has two rows each tells of its own.
+                let selected = match (other.by_worker.contains_key(&(*phase, *worker)), origin) {
+                    (false, _) => by_spans + by_records,
+                    (true, Origin::Span) => by_spans,
+                    (true, _) => by_records,
+                };
+                rows.push(Self {
+                    worker: worker.id.to_string(),
+                    rank: worker.rank,
+                    phase: phase.word(),
+                    origin: origin.word(),
+                    dispatched: of_worker.count,
+                    results: of_worker.results.iter().map(|(result, count)| (word(result), count)).collect(),
+                    retries: of_worker.retries,
+                    lost: of_worker.lost,
+                    selected: tells.then_some(selected),
+                    payload_bytes: (&of_worker.payloads).into(),
+                });
+            }
+        }
+        rows
     }
 }

@@ -1,4 +1,4 @@
-//! The report's sections on queue, selection, dispatch, streaming, times and workers, from a rollup.
+//! The report's sections on queue, selection, dispatch, streaming and times, from a rollup.
 //!
 //! What spans record comes first; what is inferred or told by records stands beside it under a name that says so.
 
@@ -6,50 +6,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::quantiles::Quantiles;
 use crate::lifecycle::facts::FILTER_PARTS;
-use crate::lifecycle::stage::{Origin, Outcome};
-use crate::store::rollup::values::{Costs, Together, Values};
+use crate::lifecycle::stage::Outcome;
+use crate::store::rollup::values::Together;
 use crate::store::rollup::{ClassWaits, Dispatches, Queues, Rollup, Selections};
-
-/// Nearest-rank quantiles of whole numbers. All absent but `n` when there are none.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Quantiles<T> {
-    /// How many.
-    pub n: u64,
-    /// The least.
-    pub min: Option<T>,
-    /// Half are no greater.
-    pub p50: Option<T>,
-    /// Nine in ten are no greater.
-    pub p90: Option<T>,
-    /// Nineteen in twenty are no greater.
-    pub p95: Option<T>,
-    /// Ninety-nine in a hundred are no greater.
-    pub p99: Option<T>,
-    /// The greatest.
-    pub max: Option<T>,
-}
-
-impl From<&Values> for Quantiles<u64> {
-    fn from(values: &Values) -> Self {
-        let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|q| values.quantile(q));
-        Self { n: values.count(), min: values.min(), p50, p90, p95, p99, max: values.max() }
-    }
-}
-
-impl From<&Together<'_>> for Quantiles<u64> {
-    fn from(values: &Together<'_>) -> Self {
-        let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|q| values.quantile(q));
-        Self { n: values.count(), min: values.min(), p50, p90, p95, p99, max: values.max() }
-    }
-}
-
-impl From<&Costs> for Quantiles<f64> {
-    fn from(costs: &Costs) -> Self {
-        let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|q| costs.quantile(q));
-        Self { n: costs.count(), min: costs.min(), p50, p90, p95, p99, max: costs.max() }
-    }
-}
 
 /// The key that stands for an empty word.
 pub(super) fn word(word: &str) -> String {
@@ -414,68 +375,5 @@ impl LatencySection {
             terminal_ns: (&requests.terminals).into(),
             record_total_ns: (&requests.record_total).into(),
         }
-    }
-}
-
-/// One worker's rank in one phase.
-#[derive(Clone, Debug, Serialize)]
-pub struct WorkerRow {
-    /// Worker id; a string, for it exceeds what JSON readers keep exactly.
-    pub worker: String,
-    /// Data-parallel rank.
-    pub rank: Option<u32>,
-    /// Phase.
-    pub phase: &'static str,
-    /// `span`, or `inferred` from route spans.
-    pub origin: &'static str,
-    /// Attempts that went to it.
-    pub dispatched: u64,
-    /// By result.
-    pub results: BTreeMap<String, u64>,
-    /// Retries that went to it.
-    pub retries: u64,
-    /// Attempts in which it was lost.
-    pub lost: u64,
-    /// Times it was chosen, as spans and records tell; of a worker with a row of each origin, as spans do and as records do.
-    /// None where neither tells of any choice.
-    pub selected: Option<u64>,
-    /// Payloads it admitted or refused.
-    pub payload_bytes: Quantiles<u64>,
-}
-
-impl WorkerRow {
-    /// Every worker and rank, by phase.
-    pub fn all(rollup: &Rollup) -> Vec<Self> {
-        let mut rows = Vec::new();
-        let tells = rollup.tells_of_choices();
-        for (dispatches, origin) in [(&rollup.dispatch, Origin::Span), (&rollup.dispatch_inferred, Origin::Inferred)] {
-            for ((phase, worker), of_worker) in &dispatches.by_worker {
-                let chosen = |selections: &Selections| -> u64 {
-                    let of = selections.by_worker.get(worker);
-                    of.map_or(0, |of| of.pools.iter().filter(|(pool, _)| phase.fits_pool(**pool)).map(|(_, n)| n).sum())
-                };
-                let [by_spans, by_records] = [&rollup.selection, &rollup.selection_records].map(chosen);
-                let other = if origin == Origin::Span { &rollup.dispatch_inferred } else { &rollup.dispatch };
-                // Of a worker that has two rows each tells of its own.
-                let selected = match (other.by_worker.contains_key(&(*phase, *worker)), origin) {
-                    (false, _) => by_spans + by_records,
-                    (true, Origin::Span) => by_spans,
-                    (true, _) => by_records,
-                };
-                rows.push(Self {
-                    worker: worker.id.to_string(),
-                    rank: worker.rank,
-                    phase: phase.word(),
-                    origin: origin.word(),
-                    dispatched: of_worker.count,
-                    results: of_worker.results.iter().map(|(result, count)| (word(result), count)).collect(),
-                    retries: of_worker.retries,
-                    lost: of_worker.lost,
-                    selected: tells.then_some(selected),
-                    payload_bytes: (&of_worker.payloads).into(),
-                });
-            }
-        }
-        rows
     }
 }

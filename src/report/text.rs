@@ -5,7 +5,8 @@ use std::fmt::{self, Display, Write};
 use super::Report;
 use super::lines::Lines;
 use super::people::told;
-use super::sections::{AttemptsSection, ChoicesSection, Quantiles, WaitsSection};
+use super::quantiles::Quantiles;
+use super::sections::{AttemptsSection, ChoicesSection, WaitsSection};
 
 /// Sessions listed.
 const SESSIONS: usize = 20;
