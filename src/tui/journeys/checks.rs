@@ -34,10 +34,13 @@ fn the_cursor_stays_on_its_check_while_others_move_past_it() {
 fn a_check_is_added_to_the_filter_and_taken_off_again() {
     let desk = desk(cluster());
     let mut journey = Journey::new(&desk, (120, 30));
-    journey.keys("/");
+    assert!(!journey.keys("c").contains("whatever the filter"));
+    journey.keys("Esc /");
     journey.text("outcome:cancelled");
     journey.keys("Enter");
-    let added = journey.keys("c Enter");
+    let shown = journey.keys("c");
+    assert!(shown.contains(" of all requests, whatever the filter "), "its counts are not the filter's: {shown}");
+    let added = journey.keys("Enter");
     assert!(added.contains("outcome:cancelled check:"), "{added}");
     let off = journey.keys("Backspace");
     assert!(off.contains("outcome:cancelled") && !off.contains("check:"), "{off}");

@@ -95,9 +95,10 @@ impl Layer for Checks {
         self.top = scrolled(self.top, self.cursor, self.rows.len(), page(scene.area));
     }
 
-    fn draw(&self, buf: &mut Buffer, area: Rect, _: &Env, theme: &Theme) {
+    fn draw(&self, buf: &mut Buffer, area: Rect, env: &Env, theme: &Theme) {
         let violated = self.rows.iter().filter(|row| matches!(row.tone, Tone::Bad | Tone::Warn)).count();
-        let summary = format!("{} checks · {violated} violated", self.rows.len());
+        let among = if env.filter.is_empty() { "" } else { " · of all requests, whatever the filter" };
+        let summary = format!("{} checks · {violated} violated{among}", self.rows.len());
         let inside = frame(buf, area, "Checks", &summary, true, theme);
         let columns = |at: At, row: [&str; 5], tones: [Tone; 5]| {
             let mut texts = Vec::new();
