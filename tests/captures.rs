@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use common::{Listening, binary, count, fixture, inflated, report};
+use common::{Listening, binary, count, fixture, inflated, post_json, report};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::logs::v1::logs_service_client::LogsServiceClient;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -343,4 +343,31 @@ fn what_only_records_tell_is_null_without_them() {
     // Records alone tell of no attempts.
     let records = report(&files[1..]);
     assert!(records["ranks"][0]["attempts"].is_null() && whole["ranks"][0]["attempts"].is_number());
+}
+
+/// B38: a worker's clock that is wrong either way is marked, on whatever tells of it: behind, its spans start before those
+/// that asked for them; ahead, after whoever asked had the whole answer.
+#[test]
+fn a_clock_is_marked_that_is_behind_or_ahead() {
+    let text = String::from_utf8(inflated("evidence-disagg.traces.jsonl.gz")).unwrap();
+    for (seconds, marked) in [(0_i64, 0), (-5, 57), (5, 52)] {
+        let listening = Listening::report();
+        for line in text.lines() {
+            let mut export: Json = serde_json::from_str(line).unwrap();
+            for of in export["resourceSpans"].as_array_mut().unwrap() {
+                if !of["resource"].to_string().contains("decode") {
+                    continue;
+                }
+                for span in of["scopeSpans"][0]["spans"].as_array_mut().unwrap() {
+                    for key in ["startTimeUnixNano", "endTimeUnixNano"] {
+                        let time: i64 = span[key].as_str().unwrap().parse().unwrap();
+                        span[key] = (time + seconds * 1_000_000_000).to_string().into();
+                    }
+                }
+            }
+            post_json(listening.http, &export);
+        }
+        let report = listening.json();
+        assert_eq!(count(&report, &["requests", "by_mark", "clock skew"]), marked, "{seconds} s");
+    }
 }

@@ -414,12 +414,15 @@ fn clocks_that_disagree_are_shown_and_named() {
     post_json(http, &span(1, "", "http-request", "dynamo-frontend", 0, 1_000));
     post_json(http, &span(2, "0000000000000001", "early-child", "dynamo-worker", -3_000, -2_200));
     post_json(http, &span(3, "0000000000000001", "late-child", "dynamo-worker", 900, 1_800));
+    post_json(http, &span(4, "0000000000000001", "ahead-child", "dynamo-worker", 4_000, 4_200));
     terminal.wait_for("1 request ");
     terminal.type_keys("\r");
-    let text = terminal.wait("the three", |text| text.contains("early-child") && text.contains("late-child"));
+    let all = ["early-child", "late-child", "ahead-child"];
+    let text = terminal.wait("the three", |text| all.iter().all(|name| text.contains(name)));
     let row = |name: &str| text.lines().find(|line| line.contains(name) && line.contains('┝')).unwrap().to_owned();
     let begins = |name: &str| row(name).chars().position(|c| c == '┝').unwrap();
     assert!(row("early-child").contains("starts 3.0 s before its parent"), "{text}");
+    assert!(row("ahead-child").contains("starts 3.0 s after its parent ended"), "{text}");
     assert!(begins("early-child") < begins("http-request") && begins("http-request") < begins("late-child"), "{text}");
     // A child that outlives its parent is no error.
     assert!(row("late-child").contains("900 ms") && !row("late-child").contains("parent"), "{text}");

@@ -374,6 +374,9 @@ fn settle_state(facts: &mut Facts, seen: &Seen, input: &Input<'_>) {
 }
 
 fn mark(facts: &mut Facts, spans: &[SpanView<'_>]) {
+    // What a worker does for a caller that waits for it begins while the caller waits; an attempt that was given up may be
+    // begun later.
+    let was_waited_for = facts.outcome == Some(Outcome::Success) && facts.legs.iter().all(|leg| leg.attempt == 0);
     for span in spans {
         match span.up {
             Up::Missing => {
@@ -388,9 +391,12 @@ fn mark(facts: &mut Facts, spans: &[SpanView<'_>]) {
             Up::At(parent) => {
                 let parent = &spans[parent as usize];
                 let early = parent.start_ns.saturating_sub(span.start_ns);
-                if early > 0 && span.start_ns > 0 && early < FAR_NS && span.resource != parent.resource {
+                let is_late = was_waited_for && span.stage.is_worker_side() && parent.end_ns > 0;
+                let late = if is_late { span.start_ns.saturating_sub(parent.end_ns) } else { 0 };
+                let apart = early.max(late);
+                if apart > 0 && span.start_ns > 0 && apart < FAR_NS && span.resource != parent.resource {
                     facts.marks.set(Marks::SKEW);
-                    facts.skew_ns = facts.skew_ns.max(early);
+                    facts.skew_ns = facts.skew_ns.max(apart);
                 }
             }
             _ => {}

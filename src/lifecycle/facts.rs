@@ -79,7 +79,8 @@ pub struct Facts {
     pub orphans: u32,
     /// What is odd about it.
     pub marks: Marks,
-    /// Largest time by which a child of another process starts before its parent, nanoseconds.
+    /// Largest time by which a child of another process starts before its parent or, served by a worker for a parent that
+    /// waited, after its end, nanoseconds.
     pub skew_ns: u64,
 }
 

@@ -332,7 +332,7 @@ pub static ROWS: &[Row] = rows! {
         mode => mode.word(),
     });
     "mark" ["marks"] "what is odd about it", Get::Marks;
-    "skew" [] "by how much a child starts before its parent in another process",
+    "skew" [] "by how much a child starts before its parent in another process, or after a parent that waited for it",
         Get::Number(Measure::MILLIS, |facts| Some(facts.skew_ns as f64));
     "check" ["checks"] "a check's answer: violated, unknown, holds, or a check's id (violated) or id:answer",
         Get::Checks;

@@ -30,6 +30,8 @@ pub enum Oddity {
     EndBeforeStart,
     /// Starts before its parent, by nanoseconds.
     BeforeParent(u64),
+    /// In another process, starts after its parent ended, by nanoseconds.
+    AfterParent(u64),
 }
 
 /// Where a span stands on the axis.
@@ -98,6 +100,13 @@ impl Axis {
                     && start < parent_start
                 {
                     oddities.push(Oddity::BeforeParent(parent_start - start));
+                }
+                if let Some(parent) = parent.filter(|parent| parent.resource != span.resource)
+                    && parent.end_ns >= parent.start_ns.max(1)
+                    && self.is_likely(parent.end_ns)
+                    && start > parent.end_ns
+                {
+                    oddities.push(Oddity::AfterParent(start - parent.end_ns));
                 }
                 start
             }

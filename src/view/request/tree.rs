@@ -247,6 +247,7 @@ fn note(span: &SpanView<'_>, request: &RequestView<'_>, placed: &Placed) -> Line
             Oddity::Unlikely => "unlikely time".into(),
             Oddity::EndBeforeStart => "ends before it starts".into(),
             Oddity::BeforeParent(ns) => format!("starts {} before its parent", format::duration(*ns)),
+            Oddity::AfterParent(ns) => format!("starts {} after its parent ended", format::duration(*ns)),
         };
         note.push(Piece::new(text, Tone::Warn));
     }
