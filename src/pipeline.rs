@@ -39,10 +39,17 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// When the payload is not what it should be; the store is then as before.
 pub fn take_in(store: &mut Store, payload: &mut Payload, now_ns: u64) -> Result<Receipt, Refusal> {
     let arrival = payload.arrival;
+    let is_nothing = payload.is_nothing();
     let batch = decode(payload).map_err(Refusal::Malformed)?;
     let done = match arrival {
         Arrival::Now => store.ingest(&batch, now_ns),
-        Arrival::At(arrived_ns) => store.ingest(&batch, arrived_ns),
+        Arrival::At(arrived_ns) => {
+            // A recording tells with nothing that came from when on it listened, and until when.
+            if is_nothing {
+                store.listens_from(arrived_ns);
+            }
+            store.ingest(&batch, arrived_ns)
+        }
         Arrival::Before(by_ns) => store.ingest_undated(&batch, by_ns),
     };
     let mut receipt = Receipt::of(&batch);
@@ -92,6 +99,8 @@ pub fn start_with(
         let mut patience = None;
         let mut refreshed_ns = 0u64;
         let mut heap = Heap::default();
+        let begun_ns = clock();
+        taps.iter_mut().for_each(|tap| tap.begin(begun_ns));
         loop {
             let first = match patience {
                 None => outlet.recv(),

@@ -105,8 +105,11 @@ fn recorded(path: &Path) -> [usize; 3] {
     let mut found = [0; 3];
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
-    let end = lines.pop().unwrap();
-    assert!(end.starts_with(r#"{"resourceSpans":[],"#), "the last line tells when it ended: {end}");
+    for (line, what) in
+        [(lines.pop().unwrap(), "last line tells when it ended"), (lines.remove(0), "first when it began")]
+    {
+        assert!(line.starts_with(r#"{"resourceSpans":[],"#), "the {what}: {line}");
+    }
     for line in lines {
         let signal = match () {
             () if line.contains("resourceSpans") => Signal::Traces,

@@ -134,3 +134,41 @@ fn what_cannot_be_recorded_to_is_said_before_anything_starts() {
     assert!(refused(&["report", mine, "--record", "x.jsonl"]).contains("add --listen"));
     assert_eq!(fs::read_to_string(mine).unwrap(), "{\"mine\":1}\n");
 }
+
+/// Whoever begins to record beside a busy cluster misses what was sent before: so it is read, and nothing is violated of it.
+#[test]
+fn a_recording_tells_what_began_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let exports = String::from_utf8(common::inflated("evidence-disagg.traces.jsonl.gz")).unwrap();
+    // The exports of the frontend's second half and of all workers after that; what came before them is as if unsent.
+    let late: Vec<&str> = exports.lines().skip(7).collect();
+    let starts = late.iter().flat_map(|line| common::spans(line.as_bytes())).filter_map(|span| {
+        let is_root = span["name"] == "request.lifecycle";
+        is_root.then(|| span["startTimeUnixNano"].as_str().unwrap().parse::<u64>().unwrap())
+    });
+    let mut starts: Vec<u64> = starts.collect();
+    starts.sort_unstable();
+    let asked = |began_ns: u64| {
+        let stamped = |body: &str, at_ns: u64| {
+            format!("{},\"{}\":\"{at_ns}\"}}\n", body.strip_suffix('}').unwrap(), reqtop::tap::record::ARRIVED)
+        };
+        let last_ns = starts.last().unwrap() + 5_000_000_000;
+        let mut text = stamped(r#"{"resourceSpans":[]}"#, began_ns);
+        late.iter().for_each(|line| text += &stamped(line, last_ns));
+        text += &stamped(r#"{"resourceSpans":[]}"#, last_ns + 60_000_000_000);
+        // Recorded to again, later.
+        text += &stamped(r#"{"resourceSpans":[]}"#, last_ns + 90_000_000_000);
+        text += &stamped(late[0], last_ns + 91_000_000_000);
+        let path = folder.path().join("run.jsonl");
+        fs::write(&path, text).unwrap();
+        let output = binary().args(["check", "--json"]).arg(&path).output().unwrap();
+        let said: Json = serde_json::from_slice(&output.stdout).unwrap();
+        let witness =
+            said["checks"].as_array().unwrap().iter().find(|check| check["id"] == "admission.witness").unwrap();
+        (witness["violated"].as_u64().unwrap(), said["incomplete"].to_string())
+    };
+    let (violated, told) = asked(starts[0] - 1_000_000);
+    assert!(violated > 5 && told == "[]", "all began while it listened: {violated} {told}");
+    let (violated, told) = asked(starts.last().unwrap() + 1_000_000_000);
+    assert!(violated == 0 && told.contains("began before anybody listened"), "{violated} {told}");
+}

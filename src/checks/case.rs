@@ -81,7 +81,7 @@ pub(super) enum Way {
 
 impl<'a> Case<'a> {
     pub fn new(view: &'a RequestView<'a>, around: &'a dyn Surroundings, moment: Moment) -> Self {
-        let spans_lost = around.spans_lost(view) || view.facts.marks.has(Marks::LATE_PART);
+        let spans_lost = around.spans_lost(view) || view.facts.marks.is_part();
         let mut case = Self {
             view,
             facts: view.facts,

@@ -51,7 +51,7 @@ fn present(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
         if !recorded && case.facts.marks.has(Marks::SHARED_ID) {
             return asked.unknown(Why::NoRecord);
         }
-        if !recorded && (case.facts.marks.has(Marks::LATE_PART) || case.around.records_lost()) {
+        if !recorded && (case.facts.marks.is_part() || case.around.records_lost()) {
             return asked.unknown(Why::Lost);
         }
         // Whether records are written at all: this request's others, or other requests'.

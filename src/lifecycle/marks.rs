@@ -29,9 +29,11 @@ impl Marks {
     pub const CUT_SHORT: Self = Self(1024);
     /// It came after the request it is a part of had been let go.
     pub const LATE_PART: Self = Self(2048);
+    /// It began before anybody listened: what was told of it by then did not come.
+    pub const EARLY: Self = Self(4096);
 
     /// Every mark with its sign, one column wide, and its word; for screens and reports.
-    pub const ALL: [(Self, char, &'static str); 12] = [
+    pub const ALL: [(Self, char, &'static str); 13] = [
         (Self::MISSING_PARENT, '⌃', "missing parent"),
         (Self::CYCLE, '↺', "cycle"),
         (Self::INFERRED_JOIN, '⋈', "joined by request id"),
@@ -44,6 +46,7 @@ impl Marks {
         (Self::SHARED_TRACE, '∪', "trace shared by several requests"),
         (Self::CUT_SHORT, '≫', "too large to be read whole"),
         (Self::LATE_PART, '⋯', "rest of a request that was let go"),
+        (Self::EARLY, '⊢', "began before anybody listened"),
     ];
 
     /// Sets a mark.
@@ -54,6 +57,11 @@ impl Marks {
     /// Whether a mark is set.
     pub fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0
+    }
+
+    /// Whether there may have been more of it than is here, so that nobody can say what it lacks.
+    pub fn is_part(self) -> bool {
+        self.has(Self::LATE_PART) || self.has(Self::EARLY)
     }
 
     /// The signs and words of the marks set.

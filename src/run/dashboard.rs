@@ -120,7 +120,11 @@ impl Stage {
         });
         let guard = bound.map_or_else(Guard::default, |bound| words(bound.guard()));
         let cautions = bound.map_or_else(Vec::new, Bound::cautions);
-        let store = Arc::new(FairMutex::new(Store::new(settings::limits(keep))));
+        let mut store = Store::new(settings::limits(keep));
+        if bound.is_some() {
+            store.listens_from(now_ns());
+        }
+        let store = Arc::new(FairMutex::new(store));
         let vitals = Vitals { listeners, guard, notices: cautions.clone(), ..Vitals::default() };
         let shared = Arc::new(Shared::new(Arc::clone(&store), vitals));
         let (intake, outlet) = channel(Bounds::default());

@@ -221,6 +221,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
             Signals::heard()
         };
         let since_ns = now_ns();
+        store.listens_from(since_ns);
         // On standard error and at once: whoever starts the sender waits for it.
         say(&format!("listening: grpc {}; http {}", addresses(bound.grpc()), addresses(bound.http())));
         cautions.iter().for_each(|caution| say(&format!("caution: {caution}")));

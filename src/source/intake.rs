@@ -95,6 +95,11 @@ impl Payload {
         Self { body: Body::Records(records), tally: Tally::default(), arrival: Arrival::Now, way: Way::Straight }
     }
 
+    /// Whether it holds nothing at all, not even what was refused.
+    pub fn is_nothing(&self) -> bool {
+        self.size() == 0 && self.tally == Tally::default()
+    }
+
     /// The bytes it takes in memory, about.
     pub fn size(&self) -> usize {
         match &self.body {

@@ -86,8 +86,17 @@ impl Store {
         self.arrived_ns = now_ns;
         if !(batch.spans.is_empty() && batch.records.is_empty() && batch.signs.is_empty()) {
             self.delivered_ns = now_ns;
+            if self.opening_ns > 0 {
+                self.open();
+            }
         }
         self.take(batch, now_ns)
+    }
+
+    /// What comes from now on was listened to from another moment than what came before, which is settled by its own.
+    fn open(&mut self) {
+        self.refresh(self.opening_ns);
+        self.listening_ns = std::mem::take(&mut self.opening_ns);
     }
 
     /// Takes in one batch of which nobody noted when it arrived, but that it was before `by_ns`. As far as can be told that was

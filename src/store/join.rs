@@ -9,7 +9,7 @@ use super::trace::Group;
 use super::{Map, Request, Rid, Set, Store, Twins};
 use crate::lifecycle::assemble::Told;
 use crate::lifecycle::batch::Sign;
-use crate::lifecycle::facts::Facts;
+use crate::lifecycle::facts::{Facts, Marks};
 use crate::lifecycle::record::{Record, RecordBody};
 use crate::lifecycle::request::RequestKey;
 use crate::lifecycle::work;
@@ -131,7 +131,7 @@ impl Store {
             asked: super::check::Asked::default(),
             aliases: Vec::new(),
             inferred: false,
-            late: false,
+            part: Marks::default(),
             dirty: false,
             counted: false,
             arrived_ns: now_ns,
@@ -186,7 +186,7 @@ impl Store {
         if let Some(request) = self.requests.get_mut(&into) {
             request.traces.append(&gone.traces);
             request.inferred |= request.traces.len() > 1;
-            request.late |= gone.late;
+            request.part.set(gone.part);
             duplicates = request.records.merge(std::mem::take(&mut gone.records).into_vec());
             match (&mut request.told, gone.told.take()) {
                 (Some(told), Some(other)) => told.merge(*other),

@@ -37,7 +37,7 @@ use hashbrown::{HashMap, HashSet};
 use crate::lifecycle::assemble::Told;
 use crate::lifecycle::body::{Attr, Pieces};
 use crate::lifecycle::catalogue::Field;
-use crate::lifecycle::facts::Facts;
+use crate::lifecycle::facts::{Facts, Marks};
 use crate::lifecycle::ids::Rid;
 use crate::lifecycle::packed::{self, Value};
 use crate::lifecycle::record::Record;
@@ -206,8 +206,8 @@ struct Request {
     aliases: Vec<RequestKey>,
     /// Joined from several traces by its id alone.
     inferred: bool,
-    /// A part of it had been let go before this came.
-    late: bool,
+    /// Why there may have been more of it than came, once that is known: [`Marks::is_part`].
+    part: Marks,
     dirty: bool,
     /// Whether its facts are part of the standing.
     counted: bool,
@@ -235,6 +235,10 @@ pub struct Store {
     arrived_ns: u64,
     /// When the last delivery came that brought anything, where that was noted.
     delivered_ns: u64,
+    /// Since when somebody listened to senders; 0 when nobody did.
+    listening_ns: u64,
+    /// The same of what comes next, when that is another time.
+    opening_ns: u64,
     /// The moment of the last refresh.
     refreshed_ns: u64,
     tables: Tables,
@@ -280,6 +284,8 @@ impl Store {
             version: 0,
             arrived_ns: 0,
             delivered_ns: 0,
+            listening_ns: 0,
+            opening_ns: 0,
             refreshed_ns: 0,
             tables: Tables::default(),
             memory: ingest::Memory::default(),
@@ -306,6 +312,11 @@ impl Store {
             lens: Lens::default(),
             checked: Checked::beside(limits.memory),
         }
+    }
+
+    /// From this moment on senders are listened to, by the clock of arrivals: what they sent before did not come.
+    pub fn listens_from(&mut self, now_ns: u64) {
+        self.opening_ns = now_ns;
     }
 
     /// Brings every request up to date with what arrived, settles and evicts. Costs what changed since the last call.

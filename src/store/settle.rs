@@ -20,6 +20,9 @@ use crate::lifecycle::stage::Outcome;
 /// waiting by one trace that has gone wrong.
 pub(super) const MOST_READ: usize = 16_384;
 
+/// What began longer before anybody listened is taken for the work of a clock that is behind.
+const LONGEST_NS: u64 = 600_000_000_000;
+
 /// How often requests in flight are looked at for having gone silent.
 pub(super) const LOST_CHECK_NS: u64 = 1_000_000_000;
 
@@ -62,10 +65,13 @@ impl Store {
         drop(read);
         facts.spans = spans as u32;
         // Once known it stays: what went is remembered for a while only.
-        if !request.late && is_late_part(&self.gone, &self.traces, request, &facts) {
-            request.late = true;
-            facts.marks.set(Marks::LATE_PART);
+        if !request.part.has(Marks::LATE_PART) && is_late_part(&self.gone, &self.traces, request, &facts) {
+            request.part.set(Marks::LATE_PART);
         }
+        if began_before(self.listening_ns, request, &facts) {
+            request.part.set(Marks::EARLY);
+        }
+        facts.marks.set(request.part);
         let was = request.counted.then(|| std::mem::take(&mut request.facts));
         request.facts = facts;
         request.counted = true;
@@ -111,13 +117,12 @@ impl Store {
 
     /// The marks that only the store can know of a request with so many spans.
     pub(super) fn marks_of(&self, request: &Request, spans: usize) -> Marks {
-        let mut marks = Marks::default();
+        let mut marks = request.part;
         for (set, mark) in [
             (spans > MOST_READ, Marks::CUT_SHORT),
             (request.inferred && request.traces.len() > 1, Marks::INFERRED_JOIN),
             (self.by_rid.get(&request.rid).is_some_and(|keys| keys.len() > 1), Marks::SHARED_ID),
             (request.traces.iter().any(|slot| self.traces[slot].is_shared()), Marks::SHARED_TRACE),
-            (request.late, Marks::LATE_PART),
         ] {
             if set {
                 marks.set(mark);
@@ -176,6 +181,14 @@ fn is_late_part(gone: &Gone, traces: &Traces, request: &Request, facts: &Facts) 
     let by_id = || request.traces.iter().all(|slot| traces[slot].is_shared()) && gone.has_rid(&request.rid, false);
     let by_time = || !request.counted && gone.may_have(facts.start_ns);
     slots.any(|slot| gone.has_trace(traces[slot].id)) || gone.has_rid(&request.rid, true) || by_id() || by_time()
+}
+
+/// Whether a request, of which these are the new facts, began before anybody listened. Its own times alone do not say so: a
+/// clock that is behind would have all begin before. So something of it must have come soon, or have ended since.
+fn began_before(listening_ns: u64, request: &Request, facts: &Facts) -> bool {
+    let before = facts.start_ns > 0 && facts.start_ns < listening_ns && request.arrived_ns >= listening_ns;
+    let is_soon = request.arrived_ns < listening_ns.saturating_add(GRACE_NS);
+    before && listening_ns - facts.start_ns <= LONGEST_NS && (is_soon || request.heard.last_ns >= listening_ns)
 }
 
 /// Brings what is accounted up to date with a trace.

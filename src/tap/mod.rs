@@ -15,6 +15,9 @@ pub trait Tap: Send {
     /// Takes what came. Never waits.
     fn take(&mut self, item: &Item);
 
+    /// From then on everything that comes is taken, nanoseconds since the epoch.
+    fn begin(&mut self, _now_ns: u64) {}
+
     /// Everything was taken; nothing more came until then, nanoseconds since the epoch.
     fn end(&mut self, _now_ns: u64) {}
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::checks::load::ledger::Ledger;
 use crate::checks::load::{Disagreement, LoadList, Seen, compare};
 use crate::checks::{ALL, Answer, Answers, CheckId, Level, Why};
+use crate::lifecycle::facts::Marks;
 use crate::lifecycle::request::RequestKey;
 use crate::report::InputSection;
 use crate::store::{CheckCounts, GRACE_NS, Lack, Store, Unseen, Violation};
@@ -302,12 +303,21 @@ fn incomplete(store: &Store, input: &InputSection, scope: Option<&BTreeSet<Reque
     }
     out.extend(input.left_out(store.counts()));
     // Of what is asked here.
-    let waits = |key: &&RequestKey| {
-        let mut answers = store.answers(**key).into_iter().flat_map(Answers::iter);
+    let is_unknown = |key: &RequestKey, why: Why| {
+        let mut answers = store.answers(*key).into_iter().flat_map(Answers::iter);
         scope.is_none_or(|keys| keys.contains(key))
-            && answers.any(|(id, answer)| answer == Answer::Unknown(Why::Arriving) && rules.wants(id.check()))
+            && answers.any(|(id, answer)| answer == Answer::Unknown(why) && rules.wants(id.check()))
     };
-    let unsettled = store.checked().unsettled().iter().filter(waits).count();
+    let early = store.requests().filter(|(_, facts)| facts.marks.has(Marks::EARLY));
+    let early = early.filter(|(key, _)| is_unknown(key, Why::Lost)).count();
+    if early > 0 {
+        let of = format::noun(early as u64, "request", "requests");
+        out.push(format!(
+            "{early} {of} began before anybody listened: what was sent of them by then did not come, and what they lack is \
+             unknown: listen before the load begins"
+        ));
+    }
+    let unsettled = store.checked().unsettled().iter().filter(|key| is_unknown(key, Why::Arriving)).count();
     if unsettled > 0 {
         let grace = GRACE_NS / 1_000_000_000;
         let of = format::noun(unsettled as u64, "request", "requests");

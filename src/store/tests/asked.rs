@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::checks::{Answer, CheckId, Why};
+use crate::lifecycle::facts::Marks;
 use crate::store::{Coming, GRACE_NS};
 
 const SECOND: u64 = 1_000_000_000;
@@ -43,6 +44,30 @@ fn what_senders_may_still_have_had_is_unknown_when_listening_ends() {
     let ended_ns = (EPOCH_MS + 99) * 1_000_000;
     assert_eq!(asked(Coming::Writing(ended_ns + SECOND)), arriving);
     assert_eq!(asked(Coming::Writing(ended_ns + GRACE_NS)), (Answer::Violated, 0));
+}
+
+/// Whoever begins to listen beside a busy cluster misses what was sent before, of what began before; nothing else.
+#[test]
+fn what_began_before_anybody_listened_may_lack_anything() {
+    let began_ns = EPOCH_MS * 1_000_000;
+    let asked = |listening_ns: u64, arrived_ns: u64| {
+        let mut store = store();
+        store.listens_from(listening_ns);
+        let key = rootless(&mut store, 1, "r-1", arrived_ns);
+        store.check_what_came(Coming::Nothing);
+        (answer(&store, key, "tree.rooted"), store.facts(key).unwrap().marks.has(Marks::EARLY))
+    };
+    let (unknown, violated) = ((Answer::Unknown(Why::Lost), true), (Answer::Violated, false));
+    let since_ns = began_ns + 50 * 1_000_000;
+    assert_eq!(asked(since_ns, since_ns + SECOND), unknown);
+    assert_eq!(asked(0, since_ns + SECOND), violated, "nobody listened: a file");
+    assert_eq!(asked(began_ns - SECOND, since_ns), violated, "it began since");
+    assert_eq!(asked(since_ns, since_ns - 1), violated, "it came before: from a file");
+    assert_eq!(asked(since_ns, since_ns + 60 * SECOND), unknown, "some of it is of since then");
+    // By a clock that is behind everything begins, and ends, before: that is so of the first seconds only.
+    assert_eq!(asked(began_ns + 30 * SECOND, began_ns + 31 * SECOND), unknown);
+    assert_eq!(asked(began_ns + 30 * SECOND, began_ns + 46 * SECOND), violated);
+    assert_eq!(asked(began_ns + 3_600 * SECOND, began_ns + 3_601 * SECOND), violated, "no request takes so long");
 }
 
 /// A screen over a file says what `check` says of it, also of what was in flight at its end.

@@ -1,7 +1,8 @@
 //! The recorder: what arrives, as OTLP/JSON lines with the time it arrived.
 //!
 //! One export request a line, as the Collector's file exporter writes it; the time stands in a key of our own behind it,
-//! which OTLP's readers ignore. The last line is a request of nothing: when the recording ended, as far as it did by itself.
+//! which OTLP's readers ignore. The first line is a request of nothing: when recording began; and so is the last: when it
+//! ended, as far as it did by itself.
 //! A thread prints and writes; the store's writer never waits for it. When the file cannot be
 //! written to any more the recording ends, says so, and the rest lives on. Owns: lines, when they are written, what is told
 //! of it. Keeps out: the file itself ([`file`]).
@@ -100,6 +101,10 @@ impl Tap for Recorder {
         if !item.bytes.is_empty() {
             self.0.put(item.clone());
         }
+    }
+
+    fn begin(&mut self, now_ns: u64) {
+        self.0.put(Item::straight(Signal::Traces, &Bytes::new(), now_ns));
     }
 
     fn end(&mut self, now_ns: u64) {
@@ -219,6 +224,8 @@ struct Writer {
     requests: u64,
     /// When the last of them came.
     last_ns: u64,
+    /// From when on is recorded what comes, until that is written.
+    begun_ns: Option<u64>,
     /// Requests in the file that were written by us.
     in_file: u64,
     /// The files put aside that are still there, with the requests and bytes in them that were written by us.
@@ -245,6 +252,7 @@ impl Writer {
             lines: Vec::new(),
             requests: 0,
             last_ns: 0,
+            begun_ns: None,
             in_file: 0,
             aside: HashMap::new(),
             looked: None,
@@ -259,7 +267,10 @@ impl Writer {
             return add(&self.counts.lost, 1);
         }
         if item.bytes.is_empty() {
-            return self.end(item.arrived_ns);
+            return self.moment(item.arrived_ns);
+        }
+        if let Some(begun_ns) = self.begun_ns.take() {
+            self.nothing(begun_ns);
         }
         let before = self.lines.len();
         match json::print(item.signal, &item.bytes, &mut self.lines) {
@@ -282,14 +293,21 @@ impl Writer {
         self.last_ns = item.arrived_ns;
     }
 
-    /// Notes until when nothing more came of what is in the file.
-    fn end(&mut self, now_ns: u64) {
-        if self.in_file + self.requests > 0 {
-            let before = self.lines.len();
-            self.lines.extend_from_slice(br#"{"resourceSpans":[]}"#);
-            json::stamp(&mut self.lines, before, now_ns);
-            self.lines.push(b'\n');
+    /// Notes from when on what comes is recorded, once something does, or until when nothing more came.
+    fn moment(&mut self, now_ns: u64) {
+        if self.in_file + self.requests == 0 {
+            self.begun_ns = Some(now_ns);
+        } else {
+            self.nothing(now_ns);
         }
+    }
+
+    /// A line of a request that holds nothing.
+    fn nothing(&mut self, now_ns: u64) {
+        let before = self.lines.len();
+        self.lines.extend_from_slice(br#"{"resourceSpans":[]}"#);
+        json::stamp(&mut self.lines, before, now_ns);
+        self.lines.push(b'\n');
     }
 
     fn write(&mut self, alarm: &Alarm) -> io::Result<()> {

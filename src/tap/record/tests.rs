@@ -69,6 +69,30 @@ fn every_request_is_a_line_with_its_time_in_every_form() {
     }
 }
 
+/// When it began and ended stands around what came; of nothing, nothing is written.
+#[test]
+fn its_first_and_last_moments_stand_around_what_came() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let record = |from_ns: u64, until_ns: u64, came: &[(Signal, Bytes, u64)]| {
+        let (mut recorder, recording) =
+            Recording::start(settings(&path), Arc::new(|words: &str| panic!("{words}"))).unwrap();
+        recorder.begin(from_ns);
+        came.iter().for_each(|(signal, bytes, at_ns)| recorder.take(&Item::straight(*signal, bytes, *at_ns)));
+        recorder.end(until_ns);
+        drop(recorder);
+        recording.finish();
+        let text = text(&path);
+        text.lines().map(|line| json::arrived(line.as_bytes()).unwrap()).collect::<Vec<_>>()
+    };
+    assert!(record(1, 9, &[]).is_empty());
+    let sent = &sent()[..2];
+    let [first, second] = [sent[0].2, sent[1].2];
+    assert_eq!(record(2, 8, sent), [2, first, second, 8]);
+    assert_eq!(record(10, 11, &sent[..1]), [2, first, second, 8, 10, first, 11], "added to what is there");
+    assert!(text(&path).starts_with(r#"{"resourceSpans":[],"#));
+}
+
 #[test]
 fn a_new_file_is_begun_in_time_and_no_line_is_torn_apart() {
     let folder = tempfile::tempdir().unwrap();
