@@ -98,8 +98,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// The short name shown in tables: small ids as they are, long ones as their first four hex digits
-    /// (`7f3a:0`). [`Worker::matches`] accepts what this prints.
+    /// The short name shown in tables: small ids as they are, long ones as their last four hex digits (`25be:0`): ids that
+    /// etcd leases out begin alike in one cluster. [`Worker::matches`] accepts what this prints.
     pub fn short(&self) -> String {
         let id = short_worker(self.id);
         match self.rank {
@@ -113,7 +113,7 @@ impl Worker {
         self.id == other.id && (self.rank == other.rank || self.rank.is_none() || other.rank.is_none())
     }
 
-    /// Whether `text` names this worker: the decimal id, the hex id or its beginning (four digits or more),
+    /// Whether `text` names this worker: the decimal id, the hex id, its end or its beginning (four digits or more),
     /// each with or without `:rank`.
     pub fn matches(&self, text: &str) -> bool {
         let (id, rank) = match text.split_once(':') {
@@ -125,16 +125,15 @@ impl Worker {
         {
             return false;
         }
+        let (hex, id) = (format!("{:x}", self.id), id.to_ascii_lowercase());
         id.parse() == Ok(self.id)
-            || (id.len() >= 4
-                && self.id >= 100_000_000
-                && format!("{:x}", self.id).starts_with(&id.to_ascii_lowercase()))
+            || (id.len() >= 4 && self.id >= 100_000_000 && (hex.starts_with(&id) || hex.ends_with(&id)))
     }
 }
 
 /// The short name of a worker without its rank; see [`Worker::short`].
 pub fn short_worker(id: u64) -> String {
-    if id < 100_000_000 { id.to_string() } else { format!("{id:x}")[..4].to_owned() }
+    if id < 100_000_000 { id.to_string() } else { format!("{:04x}", id & 0xffff) }
 }
 
 #[cfg(test)]
@@ -154,9 +153,12 @@ mod tests {
     #[test]
     fn a_worker_is_found_by_every_name_it_is_shown_under() {
         let long = Worker { id: 9_216_000_000_000_000_338, rank: Some(0) };
-        assert_eq!(long.short(), "7fe5:0");
-        assert!(long.matches("7fe5") && long.matches("7fe5:0") && long.matches("9216000000000000338"));
-        assert!(!long.matches("7fe5:1") && !long.matches("7fe"));
+        assert_eq!(long.short(), "0152:0");
+        assert!(long.matches("0152") && long.matches("0152:0") && long.matches("9216000000000000338"));
+        assert!(long.matches("7fe5") && !long.matches("7fe5:1") && !long.matches("7fe") && !long.matches("152"));
+        // Leases of one etcd begin with its member's number and the time it began, and end in a count.
+        let leased = [0x694d_9814_7d54_be25, 0x694d_9814_7d54_be29].map(|id| Worker { id, rank: Some(0) });
+        assert_eq!(leased.map(|worker| worker.short()), ["be25:0", "be29:0"]);
         let small = Worker { id: 7_587_890, rank: None };
         assert_eq!(small.short(), "7587890");
         assert!(small.matches("7587890") && !small.matches("7587890:0"));

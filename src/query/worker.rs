@@ -4,7 +4,7 @@ use crate::lifecycle::ids::Worker;
 
 use super::text::Small;
 
-/// Ids from here on are shown by their first hex digits (`lifecycle::ids`).
+/// Ids from here on are shown by their last hex digits (`lifecycle::ids`).
 const LONG: u64 = 100_000_000;
 
 /// Which workers are meant.
@@ -12,9 +12,9 @@ const LONG: u64 = 100_000_000;
 pub(super) enum WorkerTest {
     /// Any that is known.
     Any,
-    /// One, by its decimal id or the beginning of its hex id, on any or one rank.
+    /// One, by its decimal id or the end or beginning of its hex id, on any or one rank.
     Named { decimal: Option<u64>, hex: Option<(u64, u32)>, rank: Option<u32> },
-    /// Those whose decimal or hex id begins so.
+    /// Those whose decimal or hex id, or short name, begins so.
     Start(Box<str>),
 }
 
@@ -23,7 +23,7 @@ impl WorkerTest {
     pub fn read(text: &str, star: bool) -> Result<Self, String> {
         let expected = || {
             format!(
-                "expected a worker: its id or the first 4 or more hex digits of it, with or without :rank, found {text:?}"
+                "expected a worker: its id or the last or first 4 or more hex digits of it, with or without :rank, found {text:?}"
             )
         };
         let (id, rank) = match (text.split_once(':'), star) {
@@ -43,7 +43,7 @@ impl WorkerTest {
             .contains(&id.len())
             .then(|| u64::from_str_radix(id, 16).ok())
             .flatten()
-            .filter(|_| id.bytes().all(|byte| byte.is_ascii_hexdigit()) && !id.starts_with('0'))
+            .filter(|_| id.bytes().all(|byte| byte.is_ascii_hexdigit()))
             .map(|hex| (hex, id.len() as u32));
         if decimal.is_none() && hex.is_none() {
             return Err(expected());
@@ -57,11 +57,14 @@ impl WorkerTest {
             Self::Any => true,
             Self::Named { decimal, hex, rank } => {
                 (rank.is_none() || *rank == worker.rank)
-                    && (*decimal == Some(worker.id) || hex.is_some_and(|hex| begins(worker.id, hex)))
+                    && (*decimal == Some(worker.id)
+                        || hex.is_some_and(|hex| begins(worker.id, hex) || ends(worker.id, hex)))
             }
             Self::Start(start) => {
+                let is_long = worker.id >= LONG;
                 Small::of(format_args!("{}", worker.id)).as_str().starts_with(&**start)
-                    || (worker.id >= LONG && Small::of(format_args!("{:x}", worker.id)).as_str().starts_with(&**start))
+                    || (is_long && Small::of(format_args!("{:x}", worker.id)).as_str().starts_with(&**start))
+                    || (is_long && Small::of(format_args!("{:04x}", worker.id & 0xffff)).as_str().starts_with(&**start))
             }
         }
     }
@@ -77,6 +80,12 @@ fn begins(id: u64, (start, count): (u64, u32)) -> bool {
     id >= LONG && count <= total && id >> (4 * (total - count)) == start
 }
 
+/// Whether a long id's hex form ends with so many digits of this value.
+fn ends(id: u64, (end, count): (u64, u32)) -> bool {
+    let total = 16 - id.leading_zeros() / 4;
+    id >= LONG && count <= total && (id ^ end) << (4 * (16 - count)) == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,10 +99,12 @@ mod tests {
             take in 1..17usize,
             asked in proptest::option::of(0..4u32),
             hex in any::<bool>(),
+            ends in any::<bool>(),
         ) {
             let worker = Worker { id, rank };
             let full = if hex { format!("{id:x}") } else { id.to_string() };
-            let part = &full[..take.min(full.len())];
+            let take = take.min(full.len());
+            let part = if ends { &full[full.len() - take..] } else { &full[..take] };
             let ranked = asked.map_or(String::new(), |asked| format!("{part}:{asked}"));
             for text in [part.to_owned(), full.clone(), worker.short(), ranked] {
                 if let Ok(test) = WorkerTest::read(&text, false) {

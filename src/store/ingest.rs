@@ -109,6 +109,7 @@ impl Store {
     /// Takes in one batch that arrived then; 0 when nobody knows.
     fn take(&mut self, batch: &Batch<'_>, now_ns: u64) -> Ingested {
         let mut done = Ingested::default();
+        self.whole = false;
         let mut memory = std::mem::take(&mut self.memory);
         memory.contexts.clear();
         memory.contexts.resize(batch.resources.len() + batch.scopes.len(), NONE);

@@ -239,6 +239,8 @@ pub struct Store {
     listening_ns: u64,
     /// The same of what comes next, when that is another time.
     opening_ns: u64,
+    /// Whether all has come that will.
+    whole: bool,
     /// The moment of the last refresh.
     refreshed_ns: u64,
     tables: Tables,
@@ -286,6 +288,7 @@ impl Store {
             delivered_ns: 0,
             listening_ns: 0,
             opening_ns: 0,
+            whole: false,
             refreshed_ns: 0,
             tables: Tables::default(),
             memory: ingest::Memory::default(),
@@ -331,6 +334,7 @@ impl Store {
     /// Like [`Store::refresh`], leaving nothing for later: what a report of everything needs. Very large traces are
     /// otherwise regrouped only as they grow.
     pub fn finish(&mut self, now_ns: u64) {
+        self.whole = true;
         self.refreshed_ns = now_ns;
         self.regroup(now_ns, true);
         self.settle(now_ns, true);

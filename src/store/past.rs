@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use super::check::GRACE_NS;
 use super::held::Until;
 use super::read::{spans_of, view};
 use super::rows::Row;
@@ -120,7 +121,8 @@ impl Store {
                 continue;
             }
             past.keys.push(*key);
-            if request.heard.last_ns <= at_ns && request.facts.state == State::Ended {
+            let was_waited_for = !request.facts.has_root && self.waited_for_more(request, request.heard.last_ns, at_ns);
+            if request.heard.last_ns <= at_ns && request.facts.state == State::Ended && !was_waited_for {
                 count(&mut past.standing, &request.facts, true);
             } else {
                 let facts = self.facts_at(*key, request, at_ns);
@@ -129,6 +131,12 @@ impl Store {
             }
         }
         Arc::new(past)
+    }
+
+    /// Whether more of a request was waited for at a moment, when it was last heard of then. Back in time everything came
+    /// when it ended.
+    fn waited_for_more(&self, request: &Request, last_ns: u64, at_ns: u64) -> bool {
+        !self.whole && request.arrived_ns > 0 && at_ns.saturating_sub(last_ns) < GRACE_NS
     }
 
     /// When anything that is held was heard of first and last, nanoseconds since the epoch; `None` when nothing is.
@@ -159,8 +167,7 @@ impl Store {
             records: &records,
             told: &told,
             lost: at_ns.saturating_sub(last_ns) >= self.limits.lost_after_ns,
-            // Back in time everything came when it ended.
-            arriving: false,
+            arriving: self.waited_for_more(request, last_ns, at_ns),
             marks: self.marks_of(request, self.spans_in(key, request)),
         })
     }

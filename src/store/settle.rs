@@ -52,7 +52,7 @@ impl Store {
         let read = spans_of(&self.tables, &self.traces, key, request, MOST_READ, Until::Now);
         request.heard = Heard::of(&read, &request.records, Some(&told));
         let lost = now_ns.saturating_sub(request.news_ns()) >= self.limits.lost_after_ns;
-        let arriving = !all && is_arriving(request, now_ns);
+        let arriving = !all && !self.whole && is_arriving(request, now_ns);
         let mut facts = assemble(&Input {
             request_id: &request.rid,
             spans: &read,

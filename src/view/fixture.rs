@@ -22,9 +22,9 @@ use crate::store::{Before, Checked, Counts, Past, Said, Standing};
 pub const MS: u64 = 1_000_000;
 /// The fixture's present.
 pub const NOW: u64 = 1_796_003_600_000_000_000;
-pub const PREFILL: Worker = Worker { id: 9_079_256_848_778_919_936, rank: Some(0) };
-pub const DECODE: Worker = Worker { id: 9_167_075_440_562_208_768, rank: Some(0) };
-pub const OTHER: Worker = Worker { id: 10_503_702_211_265_560_576, rank: Some(0) };
+pub const PREFILL: Worker = Worker { id: 9_079_256_848_778_952_192, rank: Some(0) };
+pub const DECODE: Worker = Worker { id: 9_167_075_440_562_241_335, rank: Some(0) };
+pub const OTHER: Worker = Worker { id: 10_503_702_211_265_597_892, rank: Some(0) };
 
 #[derive(Default)]
 struct Pool {
@@ -485,7 +485,7 @@ fn migrated(fixture: &mut Fixture) -> RequestKey {
         ("dynamo.process.epoch", text("11254:05ea6cf5")),
         ("dynamo.lifecycle.mode", text("investigation")),
     ];
-    let top_k = r#"[{"worker_id":9167075440562208768,"dp_rank":0,"selected":true,"score":41.5,"cached_tokens":128,"active_requests":4},{"worker_id":9079256848778919936,"dp_rank":0,"selected":false,"score":44.25,"cached_tokens":64,"active_requests":9}]"#;
+    let top_k = r#"[{"worker_id":9167075440562241335,"dp_rank":0,"selected":true,"score":41.5,"cached_tokens":128,"active_requests":4},{"worker_id":9079256848778952192,"dp_rank":0,"selected":false,"score":44.25,"cached_tokens":64,"active_requests":9}]"#;
     let mut root = def(2, 1, "request.lifecycle", 1.0, 1900.0).with(&bridge).with(&common).with(&[
         ("dynamo.request.terminal.outcome", text("success")),
         ("dynamo.request.terminal.error", text("false")),
@@ -513,24 +513,24 @@ fn migrated(fixture: &mut Fixture) -> RequestKey {
             ("dynamo.router.pool.role", text("decode")),
             ("dynamo.router.candidate.count", text("2")),
             ("dynamo.router.candidate.eligible.count", Value::Int(3)),
-            ("dynamo.router.selected.worker.id", text("9167075440562208768")),
+            ("dynamo.router.selected.worker.id", text("9167075440562241335")),
             ("dynamo.router.selected.dp.rank", text("0")),
             ("dynamo.router.selected.score", text("41.5")),
-            ("dynamo.router.best.worker.id", text("9167075440562208768")),
+            ("dynamo.router.best.worker.id", text("9167075440562241335")),
             ("dynamo.router.best.dp.rank", text("0")),
             ("dynamo.router.best.margin", Value::Double(2.75)),
             ("dynamo.router.candidates.top_k", text(top_k)),
         ]),
         def(6, 2, "request.dispatch", 37.0, 62.0).with(&[
             ("dynamo.dispatch.phase", text("prefill")),
-            ("dynamo.dispatch.destination.worker.id", text("9079256848778919936")),
+            ("dynamo.dispatch.destination.worker.id", text("9079256848778952192")),
             ("dynamo.dispatch.result", text("accepted")),
             ("dynamo.request.attempt", text("0")),
         ]),
         def(7, 6, "worker.operation.prefill", 38.0, 61.0).on("dynamo-worker"),
         def(8, 2, "request.dispatch", 63.0, 400.0).with(&[
             ("dynamo.dispatch.phase", text("decode")),
-            ("dynamo.dispatch.destination.worker.id", text("10503702211265560576")),
+            ("dynamo.dispatch.destination.worker.id", text("10503702211265597892")),
             ("dynamo.dispatch.result", text("failed")),
             ("dynamo.request.attempt", text("0")),
         ]),
@@ -552,7 +552,7 @@ fn migrated(fixture: &mut Fixture) -> RequestKey {
     );
     fixture.record(
         key,
-        r#"{"event_type":"router_selection","event_time_unix_ms":1796003598040,"selection":{"request_id":"55307ac2","worker_type":"decode","candidate_count":2,"candidates":[[9167075440562208768,0,41.5],[9079256848778919936,0,44.25]]}}"#,
+        r#"{"event_type":"router_selection","event_time_unix_ms":1796003598040,"selection":{"request_id":"55307ac2","worker_type":"decode","candidate_count":2,"candidates":[[9167075440562241335,0,41.5],[9079256848778952192,0,44.25]]}}"#,
     );
     key
 }

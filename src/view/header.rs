@@ -126,8 +126,13 @@ pub struct Meter {
     newest: u64,
 }
 
-/// Seconds over which the rate is taken, and bars of the little plot.
-const WINDOW_S: u64 = 4;
+/// Over how long the rate is taken.
+const WINDOW_NS: u64 = 4_000_000_000;
+/// When so long nothing was noted, nothing came.
+const SILENCE_NS: u64 = 1_500_000_000;
+/// How often is noted at most.
+const STEP_NS: u64 = 250_000_000;
+/// Bars of the little plot.
 const BARS: usize = 8;
 
 impl Meter {
@@ -139,10 +144,15 @@ impl Meter {
             self.samples.clear();
         }
         if let Some((at, before)) = self.samples.back().copied() {
-            if now_ns.saturating_sub(at) < 250_000_000 {
+            if now_ns - at < STEP_NS {
                 return;
             }
-            let elapsed = (now_ns - at) as f64 / 1e9;
+            // While nothing comes nothing is noted: it was so until just now.
+            let since_ns = now_ns - if now_ns - at > SILENCE_NS { STEP_NS } else { now_ns - at };
+            if since_ns > at {
+                self.samples.push_back((since_ns, before));
+            }
+            let elapsed = (now_ns - since_ns) as f64 / 1e9;
             if spans != before || self.bars.back().is_some_and(|bar| *bar > 0) {
                 self.bars.push_back((spans.saturating_sub(before) as f64 / elapsed) as u64);
             }
@@ -151,16 +161,29 @@ impl Meter {
             }
         }
         self.samples.push_back((now_ns, spans));
-        while self.samples.len() > 2 && self.samples[1].0 + WINDOW_S * 1_000_000_000 <= now_ns {
+        while self.samples.len() > 2 && self.samples[1].0 + WINDOW_NS <= now_ns {
             self.samples.pop_front();
         }
     }
 
     /// Spans a second over the last seconds.
     pub fn rate(&self, now_ns: u64) -> f64 {
-        let (Some((from, first)), Some((_, last))) = (self.samples.front(), self.samples.back()) else { return 0.0 };
-        let elapsed = now_ns.saturating_sub(*from) as f64 / 1e9;
-        if elapsed < 0.25 { 0.0 } else { (last - first) as f64 / elapsed }
+        let (Some((first_ns, first)), Some((_, last))) = (self.samples.front(), self.samples.back()) else {
+            return 0.0;
+        };
+        let from_ns = now_ns.saturating_sub(WINDOW_NS).max(*first_ns);
+        // What had been received by then: between two notes in proportion.
+        let mut before = (*first_ns, *first);
+        let mut base = *first as f64;
+        for &(at, spans) in self.samples.iter().skip(1) {
+            if at > from_ns {
+                base += spans.saturating_sub(before.1) as f64 * (from_ns - before.0) as f64 / (at - before.0) as f64;
+                break;
+            }
+            (before, base) = ((at, spans), spans as f64);
+        }
+        let elapsed = now_ns.saturating_sub(from_ns) as f64 / 1e9;
+        if elapsed < 0.25 { 0.0 } else { (*last as f64 - base) / elapsed }
     }
 
     /// Whether the rate will be another although nothing comes: it falls, or the last ones that came are in none yet.
@@ -403,6 +426,20 @@ mod tests {
             header.parts.iter().map(|part| text(&part.long)).collect::<String>()
         };
         assert!(says(false).contains(" spans/s") && !says(true).contains("spans/s"), "{}", says(true));
+    }
+
+    /// No frame is drawn while nothing comes, however long that is.
+    #[test]
+    fn the_rate_after_a_silence_is_of_the_last_seconds() {
+        let mut meter = Meter::default();
+        let second = 1_000_000_000;
+        meter.sample(500, second);
+        for tick in 1..=20u64 {
+            let now_ns = 60 * second + tick * second / 2;
+            meter.sample(500 + tick * 500, now_ns);
+            let expected = if tick < 8 { 125.0 * tick as f64 } else { 1_000.0 };
+            assert!((meter.rate(now_ns) - expected).abs() < 1.0, "{tick}: {}", meter.rate(now_ns));
+        }
     }
 
     #[test]

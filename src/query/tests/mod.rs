@@ -129,7 +129,7 @@ pub fn error(text: &str) -> Error {
 
 /// A disaggregated request that migrated: three legs, cancelled while streaming.
 pub fn request() -> Facts {
-    let seven = Worker { id: 9_182_000_000_000_000_000, rank: Some(0) };
+    let seven = Worker { id: 9_182_000_000_000_032_621, rank: Some(0) };
     let leg = |phase, attempt, id: u64, result: &str, wait_ns, margin, reason: &str| Leg {
         phase,
         phase_origin: Origin::Span,

@@ -17,7 +17,7 @@ fn word(words: &'static [&'static str]) -> impl Strategy<Value = compact_str::Co
 }
 
 fn worker() -> impl Strategy<Value = Worker> {
-    (select(&[7u64, 11, 9_079_256_848_778_919_936][..]), 0u32..2).prop_map(|(id, rank)| Worker { id, rank: Some(rank) })
+    (select(&[7u64, 11, 9_079_256_848_778_952_192][..]), 0u32..2).prop_map(|(id, rank)| Worker { id, rank: Some(rank) })
 }
 
 fn origin(other: Origin) -> impl Strategy<Value = Origin> {

@@ -348,6 +348,14 @@ fn what_a_record_ends_is_ending_while_its_root_may_be_on_its_way() {
     assert_eq!(at(&mut alone, 14 * second), ending);
     let ended = (State::Ended, None, "no root".to_owned());
     assert_eq!(at(&mut alone, 16 * second), ended);
+    // So it was then, whenever one looks back.
+    let ended_ns = (EPOCH_MS + 100) * 1_000_000;
+    for (after_s, state) in [(0, State::Ending), (14, State::Ending), (16, State::Ended)] {
+        let past = alone.past(ended_ns + after_s * second);
+        let key = past.keys()[0];
+        let facts = past.changed(key).or(alone.facts(key)).unwrap();
+        assert_eq!((facts.state, past.standing().ending), (state, u64::from(state == State::Ending)), "{after_s} s");
+    }
     // When nothing more comes, nothing is on its way.
     let mut whole = store();
     record(&mut whole, &end);

@@ -155,7 +155,7 @@ mod tests {
         has(&lacking(&fixture, Stage::Preprocessing), "checkpoint: missing although expected");
         has(&lacking(&fixture, Stage::Dispatch), "route: missing although expected");
         has(&lacking(&fixture, Stage::Queue), "depth on entering: 9");
-        has(&lacking(&fixture, Stage::Selection), "chosen worker: 7f37 (9167075440562208768)");
+        has(&lacking(&fixture, Stage::Selection), "chosen worker: 7f37 (9167075440562241335)");
         fixture.facts_mut(key).mode = Mode::Core;
         has(&lacking(&fixture, Stage::Preprocessing), "checkpoint: not recorded in core mode");
         fixture.facts_mut(key).layout = Layout::Base;
