@@ -175,7 +175,7 @@ fn panes_say_what_truly_happened_at_any_pause() {
         for (key, of) in &truth.queues {
             let pool = key.split('|').next().unwrap();
             let depth = deepest.entry(pool).or_default();
-            *depth = (*depth).max(of.max_depth_in).max(of.max_depth_out);
+            *depth = (*depth).max(of.max_depth_in).max(of.max_depth_out).max(of.max_waiting);
         }
         let peak = deepest.values().max().copied().unwrap_or(0);
         assert!(queue.summary.contains(&format!("peak {peak}")), "{} has no peak {peak}", queue.summary);

@@ -88,6 +88,8 @@ pub struct QueueTally {
     pub max_depth_in: u64,
     /// Largest depth after leaving.
     pub max_depth_out: u64,
+    /// Largest depth with one that waited then, itself included.
+    pub max_waiting: u64,
     /// Waits, nanoseconds: the spans' durations.
     pub waits_ns: Samples,
     /// Waits of the deferred and dequeued, nanoseconds.
@@ -248,6 +250,9 @@ impl Tally {
         }
         tally.max_depth_in = tally.max_depth_in.max(depth.0);
         tally.max_depth_out = tally.max_depth_out.max(depth.1);
+        if *deferred {
+            tally.max_waiting = tally.max_waiting.max(depth.0 + 1);
+        }
         tally.waits_ns.add(*wait_ns as f64);
     }
 }

@@ -160,16 +160,11 @@ impl Drop for Patience<'_> {
 }
 
 fn rec(standing: &record::Standing) -> WayOut {
-    let trouble = match (&standing.ended, standing.lost) {
-        (Some(why), _) => Some(format!("STOPPED: {why}")),
-        (None, 0) => None,
-        (None, lost) => Some(format!("lost {}", format::count(lost))),
-    };
-    WayOut { name: "rec", said: format::bytes(standing.bytes), trouble }
+    let trouble = standing.ended.as_ref().map(|why| format!("STOPPED: {why}"));
+    WayOut { name: "rec", said: format::bytes(standing.bytes), lost: standing.lost, trouble }
 }
 
 fn fwd(standing: &forward::Standing) -> WayOut {
-    let lost = standing.dropped + standing.refused;
     let mut said = format::count(standing.forwarded);
     if standing.waiting > 0 {
         said += &format!(" · {} waiting", format::count(standing.waiting));
@@ -177,10 +172,6 @@ fn fwd(standing: &forward::Standing) -> WayOut {
     if standing.came_back > 0 {
         said += &format!(" · {} came back", format::count(standing.came_back));
     }
-    let trouble = match (lost, &standing.trouble) {
-        (0, None) => None,
-        (0, Some(why)) => Some(why.chars().take(40).collect()),
-        (lost, _) => Some(format!("lost {}", format::count(lost))),
-    };
-    WayOut { name: "fwd", said, trouble }
+    let lost = standing.dropped + standing.refused;
+    WayOut { name: "fwd", said, lost, trouble: standing.trouble.clone() }
 }

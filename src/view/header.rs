@@ -93,8 +93,20 @@ pub struct WayOut {
     pub name: &'static str,
     /// How it stands.
     pub said: String,
-    /// What went wrong: stopped, lost.
+    /// Exports that are lost to it.
+    pub lost: u64,
+    /// What is wrong with it.
     pub trouble: Option<String>,
+}
+
+impl WayOut {
+    /// All of it, for the notices.
+    pub fn in_full(&self) -> String {
+        let lost = (self.lost > 0).then(|| format!("lost {}", format::count(self.lost)));
+        let parts = [Some(&self.said), lost.as_ref(), self.trouble.as_ref()];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        format!("{}: {}", self.name, parts.join(" · "))
+    }
 }
 
 /// A figure of the header.
@@ -125,6 +137,9 @@ pub struct Meter {
     /// What had been received when last asked to take note; a sample has it or will.
     newest: u64,
 }
+
+/// So much of a way out's trouble is said in the header, characters; the notices have all of it.
+const TROUBLE: usize = 40;
 
 /// Over how long the rate is taken.
 const WINDOW_NS: u64 = 4_000_000_000;
@@ -257,7 +272,7 @@ pub fn header(data: &dyn Data, vitals: &Vitals, meter: &Meter, pace: Pace, windo
     add(2, long, short, false);
     for way in &vitals.ways_out {
         let (long, short) = way_out(way);
-        add(if way.trouble.is_some() { 2 } else { 5 }, long, short, false);
+        add(if way.trouble.is_some() || way.lost > 0 { 2 } else { 5 }, long, short, false);
     }
     if counts.spans_received > 0 {
         let account = Account::of_spans(counts);
@@ -336,14 +351,24 @@ fn listeners(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
 
 /// `rec 12 MiB`, and loudly what went wrong.
 fn way_out(way: &WayOut) -> (Line, Line) {
-    let WayOut { name, said, trouble } = way;
-    match trouble {
-        None => (vec![Piece::dim(format!("{name} ")), Piece::plain(said)], vec![Piece::dim(*name)]),
-        Some(trouble) => (
-            vec![Piece::dim(format!("{name} ")), Piece::new(trouble, Tone::Bad), Piece::dim(format!(" {said}"))],
-            vec![Piece::new(format!("{name}!"), Tone::Bad)],
-        ),
+    let (mut long, mut short) = (vec![Piece::dim(way.name)], vec![Piece::dim(way.name)]);
+    if way.lost > 0 {
+        let lost = Piece::new(format!(" lost {}", format::count(way.lost)), Tone::Bad);
+        long.push(lost.clone());
+        short.push(lost);
+    } else if way.trouble.is_some() {
+        short = vec![Piece::new(format!("{}!", way.name), Tone::Bad)];
     }
+    if let Some(trouble) = &way.trouble {
+        let so_much: String = trouble.chars().take(TROUBLE).collect();
+        long.push(Piece::new(format!(" {so_much}"), Tone::Bad));
+    }
+    long.push(if long.len() > 1 {
+        Piece::dim(format!(" {}", way.said))
+    } else {
+        Piece::plain(format!(" {}", way.said))
+    });
+    (long, short)
 }
 
 /// Everything that came and is not there: evicted, rejected, shed, unreadable (a line, or an export that was turned away whole); and how often a sender was told to come
@@ -403,15 +428,17 @@ mod tests {
 
     #[test]
     fn trouble_on_a_way_out_is_told_first() {
-        let way = |trouble: Option<&str>| WayOut {
-            name: "rec",
-            said: "12.0 MiB".into(),
-            trouble: trouble.map(str::to_owned),
+        let way = |lost: u64, trouble: Option<&str>| {
+            let way = WayOut { name: "rec", said: "12.0 MiB".into(), lost, trouble: trouble.map(str::to_owned) };
+            let (long, short) = way_out(&way);
+            [text(&long), text(&short), way.in_full()]
         };
-        let (long, short) = way_out(&way(None));
-        assert_eq!((text(&long).as_str(), text(&short).as_str()), ("rec 12.0 MiB", "rec"));
-        let (long, short) = way_out(&way(Some("STOPPED")));
-        assert_eq!((text(&long).as_str(), text(&short).as_str()), ("rec STOPPED 12.0 MiB", "rec!"));
+        assert_eq!(way(0, None), ["rec 12.0 MiB", "rec", "rec: 12.0 MiB"]);
+        assert_eq!(way(0, Some("STOPPED")), ["rec STOPPED 12.0 MiB", "rec!", "rec: 12.0 MiB · STOPPED"]);
+        assert_eq!(way(59, None), ["rec lost 59 12.0 MiB", "rec lost 59", "rec: 12.0 MiB · lost 59"]);
+        let [long, short, in_full] = way(1_059, Some(&"why ".repeat(20)));
+        assert_eq!((short.as_str(), long.contains("why why")), ("rec lost 1,059", true), "{long}");
+        assert!(long.len() < 80 && in_full.ends_with(&"why ".repeat(20)), "{in_full}");
     }
 
     #[test]

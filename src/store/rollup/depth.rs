@@ -81,9 +81,10 @@ impl Seen {
 impl Depths {
     pub(super) fn apply(&mut self, pool: Phase, queue: &Queue, sign: Sign) {
         let left_ns = queue.start_ns.saturating_add(queue.wait_ns);
-        for (time_ns, side, depth) in
-            [(queue.start_ns, Side::In, queue.depth_in), (left_ns, Side::Out, queue.depth_out)]
-        {
+        // What was pending before it entered; it waits beside that, unless it was served in the same turn of the router
+        // (spec lifecycle-spans §3).
+        let entered = queue.depth_in.map(|depth| depth.saturating_add(u64::from(queue.deferred == Some(true))));
+        for (time_ns, side, depth) in [(queue.start_ns, Side::In, entered), (left_ns, Side::Out, queue.depth_out)] {
             let Some(depth) = depth else { continue };
             let seen = self.pools.entry(pool).or_default();
             seen.moments.step((time_ns, side, depth), sign);
@@ -177,6 +178,21 @@ pub(super) mod tests {
         depths.apply(Phase::Prefill, &wait(10 * s, s / 2, Some((3, 9))), Sign::Remove);
         depths.apply(Phase::Prefill, &wait(14 * s, 0, Some((1, 0))), Sign::Remove);
         assert_eq!(depths, Depths::default());
+    }
+
+    /// Alone in the queue one waits behind nobody, and is waited for by whoever comes.
+    #[test]
+    fn who_is_deferred_waits_too() {
+        let s = 1_000_000_000;
+        let of = |deferred: bool| {
+            let mut depths = Depths::default();
+            let queue = Queue { deferred: Some(deferred), ..wait(10 * s, 8 * s, Some((0, 0))) };
+            depths.apply(Phase::Prefill, &queue, Sign::Add);
+            let series = depths.series(Phase::Prefill, 9 * s, 20 * s, 11);
+            series.iter().map(|one| one.map_or(0, |one| one.depth)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(true), [0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]);
+        assert_eq!(of(false), [0; 11]);
     }
 
     /// However long the buckets are: what was seen after one ended is not in it.

@@ -10,6 +10,10 @@ use crate::view::list::{COLUMNS, ColumnId};
 pub fn notices(scene: &Scene<'_>) -> String {
     let counts = scene.data.counts();
     let mut text = format!("spans: {}\nrecords: {}\n", Account::of_spans(counts), Account::of_records(counts));
+    for way in &scene.vitals.ways_out {
+        text.push_str(&way.in_full());
+        text.push('\n');
+    }
     for notice in &scene.vitals.notices {
         text.push('\n');
         text.push_str(notice);
