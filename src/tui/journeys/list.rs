@@ -174,6 +174,16 @@ fn a_real_capture_reads_right_on_screen() {
     assert!(frozen.contains("PAUSED") && frozen.contains("6 of 80"), "{frozen}");
 }
 
+/// Lines that are pasted stay apart in the one there is.
+#[test]
+fn pasted_lines_are_terms_of_their_own() {
+    let desk = desk(cluster());
+    let mut journey = Journey::new(&desk, (120, 30));
+    journey.keys("/");
+    journey.app.press(&Event::Paste("outcome:success\ntotal>1ms".into()), &mut journey.hands);
+    assert!(journey.screen().contains("outcome:success total>1ms"));
+}
+
 /// More is pasted than a filter may be: what fits is kept, and the rest is told where there is always room for it.
 #[test]
 fn a_line_that_is_full_says_so() {

@@ -83,7 +83,11 @@ impl Line {
         let (Some(before), Some(after)) = (value.get(..bytes.start), value.get(bytes.end..)) else { return false };
         let mut put_in = before.to_owned();
         let room = MAX_LENGTH.saturating_sub(after.len());
-        let mut typed = text.chars().filter(|c| !c.is_control()).peekable();
+        let mut typed = text
+            .chars()
+            .map(|c| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c })
+            .filter(|c| !c.is_control())
+            .peekable();
         while let Some(c) = typed.next_if(|c| put_in.len() + c.len_utf8() <= room) {
             put_in.push(c);
         }
