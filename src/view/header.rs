@@ -352,12 +352,13 @@ fn listeners(listeners: &[Listener], guard: &Guard) -> Option<(Line, Line)> {
 /// `rec 12 MiB`, and loudly what went wrong.
 fn way_out(way: &WayOut) -> (Line, Line) {
     let (mut long, mut short) = (vec![Piece::dim(way.name)], vec![Piece::dim(way.name)]);
+    if way.trouble.is_some() {
+        short = vec![Piece::new(format!("{}!", way.name), Tone::Bad)];
+    }
     if way.lost > 0 {
         let lost = Piece::new(format!(" lost {}", format::count(way.lost)), Tone::Bad);
         long.push(lost.clone());
         short.push(lost);
-    } else if way.trouble.is_some() {
-        short = vec![Piece::new(format!("{}!", way.name), Tone::Bad)];
     }
     if let Some(trouble) = &way.trouble {
         let so_much: String = trouble.chars().take(TROUBLE).collect();
@@ -437,7 +438,7 @@ mod tests {
         assert_eq!(way(0, Some("STOPPED")), ["rec STOPPED 12.0 MiB", "rec!", "rec: 12.0 MiB · STOPPED"]);
         assert_eq!(way(59, None), ["rec lost 59 12.0 MiB", "rec lost 59", "rec: 12.0 MiB · lost 59"]);
         let [long, short, in_full] = way(1_059, Some(&"why ".repeat(20)));
-        assert_eq!((short.as_str(), long.contains("why why")), ("rec lost 1,059", true), "{long}");
+        assert_eq!((short.as_str(), long.contains("why why")), ("rec! lost 1,059", true), "{long}");
         assert!(long.len() < 80 && in_full.ends_with(&"why ".repeat(20)), "{in_full}");
     }
 
