@@ -156,7 +156,7 @@ impl Report {
             let mut cells = vec![name.to_owned(), of.spans.to_string()];
             let said = |count: Option<u64>| count.map_or("not recorded".into(), |count| count.to_string());
             cells.extend([of.deferred, of.rejected, of.cancelled].map(said));
-            cells.push(of.max_depth_in.map_or("–".into(), |depth| depth.to_string()));
+            cells.push(of.max_depth.map_or("–".into(), |depth| depth.to_string()));
             cells.extend(quantiles(&of.wait_ns, millis).into_iter().skip(1));
             cells
         };

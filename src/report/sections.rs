@@ -28,6 +28,8 @@ pub struct WaitsSection {
     pub rejected: Option<u64>,
     /// Cancelled ones, likewise.
     pub cancelled: Option<u64>,
+    /// The most that waited at once: before entering (with itself, where it was deferred) or after leaving.
+    pub max_depth: Option<u64>,
     /// Greatest depth on entering.
     pub max_depth_in: Option<u64>,
     /// Greatest depth on leaving.
@@ -43,6 +45,7 @@ impl From<&ClassWaits> for WaitsSection {
             deferred: waits.deferred(),
             rejected: waits.ended("rejected"),
             cancelled: waits.ended("cancelled"),
+            max_depth: waits.deepest(),
             max_depth_in: waits.depth_in.max(),
             max_depth_out: waits.depth_out.max(),
             wait_ns: (&waits.waits).into(),

@@ -210,7 +210,7 @@ fn waits(f: &mut Lines<'_, '_>, label: &str, waits: &WaitsSection) -> fmt::Resul
     if waits.spans == 0 {
         return Ok(());
     }
-    let depth = waits.max_depth_in.map_or_else(String::new, |depth| format!("; greatest depth {depth}"));
+    let depth = waits.max_depth.map_or_else(String::new, |depth| format!("; greatest depth {depth}"));
     let counts = [("deferred", waits.deferred), ("rejected", waits.rejected), ("cancelled", waits.cancelled)];
     let said = |(of, count): (&str, Option<u64>)| {
         count.map_or_else(|| format!("{of} not recorded"), |count| format!("{of} {count}"))

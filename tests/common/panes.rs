@@ -86,6 +86,11 @@ pub fn same_as_report(store: &Store, filter: &str, window_ns: Option<u64>, of_wh
     for (outcome, reported) in report.queue.outcomes.iter().filter(|(outcome, _)| *outcome != "dequeued") {
         check(outcome, count(&queue, &format!("leg(queue.outcome:{outcome}{origin})")), *reported);
     }
+    // Elsewhere in time, or beside waits that are counted from how they overlap, the plot has depths of its own.
+    if let (Some(peak), None, 0) = (waits.max_depth, window_ns, report.queue.inferred.spans) {
+        let said = format!(" peak {peak}");
+        assert!(queue.summary.contains(&said), "{of_what} under {filter:?}: {} without{said}", queue.summary);
+    }
     check("waits", summed(&queue, "queue.wait:"), waits.spans);
     if waits.spans > 0 {
         let p99 = waits.wait_ns.p99.map_or("–".into(), format::duration);

@@ -87,6 +87,12 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// How many waited when it had entered. What its span tells was pending before (spec lifecycle-spans §3); it waits beside
+    /// that, unless it was served in the same turn of the router.
+    pub fn entered_at(&self) -> Option<u64> {
+        self.depth_in.map(|depth| depth.saturating_add(u64::from(self.deferred == Some(true))))
+    }
+
     /// Whether it is said to have ended otherwise than on the way to a worker, by whatever word: `dequeued`, in drafts
     /// `admitted`, is that way.
     pub fn left_unserved(&self) -> bool {

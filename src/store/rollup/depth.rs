@@ -81,10 +81,9 @@ impl Seen {
 impl Depths {
     pub(super) fn apply(&mut self, pool: Phase, queue: &Queue, sign: Sign) {
         let left_ns = queue.start_ns.saturating_add(queue.wait_ns);
-        // What was pending before it entered; it waits beside that, unless it was served in the same turn of the router
-        // (spec lifecycle-spans §3).
-        let entered = queue.depth_in.map(|depth| depth.saturating_add(u64::from(queue.deferred == Some(true))));
-        for (time_ns, side, depth) in [(queue.start_ns, Side::In, entered), (left_ns, Side::Out, queue.depth_out)] {
+        for (time_ns, side, depth) in
+            [(queue.start_ns, Side::In, queue.entered_at()), (left_ns, Side::Out, queue.depth_out)]
+        {
             let Some(depth) = depth else { continue };
             let seen = self.pools.entry(pool).or_default();
             seen.moments.step((time_ns, side, depth), sign);

@@ -45,6 +45,8 @@ pub struct ClassWaits {
     pub depth_in: Values,
     /// Depths on leaving.
     pub depth_out: Values,
+    /// Depths on entering, of those deferred with themselves.
+    waiting: Values,
 }
 
 impl Queues {
@@ -64,6 +66,11 @@ fn entry<K: Ord + Clone>(map: &mut BTreeMap<K, ClassWaits>, key: K, queue: &Queu
 }
 
 impl ClassWaits {
+    /// The most that waited at once, as far as the waits tell.
+    pub fn deepest(&self) -> Option<u64> {
+        self.waiting.max().max(self.depth_out.max())
+    }
+
     /// How many were deferred; `None` where none of them says whether it was.
     pub fn deferred(&self) -> Option<u64> {
         (self.says_deferred > 0 || self.count == 0).then_some(self.deferred)
@@ -94,7 +101,12 @@ impl ClassWaits {
         if queue.outcome == "rejected" {
             self.rejected_by.step(queue.reason.clone(), sign);
         }
-        for (depth, depths) in [(queue.depth_in, &mut self.depth_in), (queue.depth_out, &mut self.depth_out)] {
+        let depths = [
+            (queue.depth_in, &mut self.depth_in),
+            (queue.depth_out, &mut self.depth_out),
+            (queue.entered_at(), &mut self.waiting),
+        ];
+        for (depth, depths) in depths {
             if let Some(depth) = depth {
                 sign.value(depths, depth);
             }

@@ -230,7 +230,7 @@ fn counts(waits: &ClassWaits, known: &Known<'_, Queues>, term: impl Fn(&str) -> 
         outcome("cancelled"),
         time(&waits.waits, 0.5),
         time(&waits.waits, 0.99),
-        waits.depth_in.max().map_or_else(|| known.unsaid(), |depth| Cell::count(depth, Tone::Plain)),
+        waits.deepest().map_or_else(|| known.unsaid(), |depth| Cell::count(depth, Tone::Plain)),
     ]
 }
 
