@@ -82,7 +82,7 @@ pub struct Dashboard {
     /// OTLP JSON lines, length-delimited OTLP protobuf or request-trace JSON lines; plain, gzip or zstd. `-` is standard
     /// input.
     pub files: Vec<PathBuf>,
-    /// Go on reading the last file while it is written (plain lines only).
+    /// Go on reading the last file while it is written.
     #[arg(long, short = 'f', requires = "files")]
     pub follow: bool,
     /// Read from a trace store.

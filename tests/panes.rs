@@ -53,7 +53,7 @@ fn panes_and_report_say_the_same_of_any_filter_and_window() {
         "span:response.streaming ttft>100ms".into(),
         "request:nobody".into(),
     ];
-    let last = store.requests().map(|(_, facts)| reqtop::store::time_of(facts)).max().unwrap();
+    let last = store.requests().map(|(_, facts)| reqtop::store::time_of(facts)).max().unwrap().max(store.noted_ns());
     for filter in &filters {
         for window_ns in [None, Some(5 * SECOND), Some(20 * SECOND)] {
             look(&mut store, filter, window_ns, last);
@@ -127,7 +127,8 @@ fn any_filter_shows_the_report_of_what_it_finds() {
         fill(&mut store, &first, 8);
         look(&mut store, &filter, window_ns, START_NS + 8 * SECOND);
         fill(&mut store, &then, 14);
-        let last = store.requests().map(|(_, facts)| reqtop::store::time_of(facts)).max().unwrap();
+        let last =
+            store.requests().map(|(_, facts)| reqtop::store::time_of(facts)).max().unwrap().max(store.noted_ns());
         look(&mut store, &filter, window_ns, last);
         same_as_report(&store, &filter, window_ns, "demo");
         Ok(())

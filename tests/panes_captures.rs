@@ -94,6 +94,7 @@ fn panes_and_report_say_the_same_of_real_requests_whatever_is_lost() {
         for lost in LOSSES {
             let mut store = fed(&folder, &name, lost);
             let Some(last) = store.requests().map(|(_, facts)| time_of(facts)).max() else { continue };
+            let last = last.max(store.noted_ns());
             for filter in ["", "outcome:success", "-outcome:success", "attempts>1 or root:false"] {
                 for window_ns in [None, Some(5_000_000_000)] {
                     panes::look(&mut store, filter, window_ns, last);

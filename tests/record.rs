@@ -172,3 +172,30 @@ fn a_recording_tells_what_began_before_it() {
     let (violated, told) = asked(starts.last().unwrap() + 1_000_000_000);
     assert!(violated == 0 && told.contains("began before anybody listened"), "{violated} {told}");
 }
+
+/// A window ends when the recording did: read as a file it is what its replay and its own report had.
+#[test]
+fn a_window_ends_with_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let exports = String::from_utf8(common::inflated("evidence-agg.traces.jsonl.gz")).unwrap();
+    let ends = exports.lines().flat_map(|line| common::spans(line.as_bytes()));
+    let last_ns = ends.map(|span| span["endTimeUnixNano"].as_str().unwrap().parse::<u64>().unwrap()).max().unwrap();
+    let stamped = |body: &str, at_ns: u64| {
+        format!("{},\"{}\":\"{at_ns}\"}}\n", body.strip_suffix('}').unwrap(), reqtop::tap::record::ARRIVED)
+    };
+    let second = 1_000_000_000;
+    let found = |silence_s: u64| {
+        let mut text: String = exports.lines().map(|line| stamped(line, last_ns + second)).collect();
+        text += &stamped(r#"{"resourceSpans":[]}"#, last_ns + silence_s * second);
+        fs::write(&path, text).unwrap();
+        let output = binary().args(["report", "--json", "--window", "10s"]).arg(&path).output().unwrap();
+        let report: Json = serde_json::from_slice(&output.stdout).unwrap();
+        (count(&report, &["requests", "total"]), count(&report, &["window", "until_ns"]))
+    };
+    let (soon, until_ns) = found(1);
+    assert_eq!(until_ns, last_ns + second);
+    let (late, until_ns) = found(60);
+    assert_eq!(until_ns, last_ns + 60 * second);
+    assert!(soon > 50 && late < 5, "{soon} {late}");
+}

@@ -298,9 +298,10 @@ impl Report {
         Self::within(store, input, filter, None)
     }
 
-    /// The same of the requests that ended within a window before the last moment of all that is held, or have not ended.
+    /// The same of the requests that ended within a window before the last moment of all that is held, or have not ended: the
+    /// last arrival, else the last that any request tells of.
     pub fn within(store: &Store, input: InputSection, filter: Option<&Query>, window_ns: Option<u64>) -> Self {
-        let until_ns = store.requests().map(|(_, facts)| time_of(facts)).max().unwrap_or(0);
+        let until_ns = store.requests().map(|(_, facts)| time_of(facts)).max().unwrap_or(0).max(store.noted_ns());
         let mut rollup = Rollup::default();
         let mut requests = RequestsSection::default();
         let mut orphans = 0;

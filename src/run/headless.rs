@@ -239,6 +239,7 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         store = Arc::into_inner(shared).ok_or("the store is still in use")?.into_inner();
         end_ns = now_ns();
         coming = Coming::Arrivals { since_ns, until_ns: end_ns };
+        store.heard_nothing_until(end_ns);
         input.losses += notices.lost();
         for noted in notices.list() {
             if noted.notice.is_refusal() {

@@ -380,6 +380,16 @@ impl Store {
         self.arrived_ns
     }
 
+    /// When the last batch arrived, as far as arrivals are noted; 0 where none are.
+    pub fn noted_ns(&self) -> u64 {
+        if self.delivered_ns > 0 { self.arrived_ns } else { 0 }
+    }
+
+    /// Nothing came until then, nanoseconds since the epoch: whoever listened knows, and a recording tells.
+    pub fn heard_nothing_until(&mut self, now_ns: u64) {
+        self.arrived_ns = self.arrived_ns.max(now_ns);
+    }
+
     /// Keeps this request from eviction while somebody looks at it.
     pub fn pin(&mut self, key: Option<RequestKey>) {
         self.pinned = key.and_then(|key| self.resolve(key));

@@ -44,7 +44,8 @@ impl LastMoment {
                 Some(past) => Some(store.before(past, key).map_or(facts, |before| &before.facts)),
                 None => Some(facts),
             });
-            self.at_ns = there.map(time_of).max().unwrap_or(0);
+            let noted_ns = store.noted_ns().min(past.map_or(u64::MAX, |past| past.at_ns()));
+            self.at_ns = there.map(time_of).max().unwrap_or(0).max(noted_ns);
             (self.version, self.looked, self.cost) = (Some(store.version()), Some(started), started.elapsed());
         }
         self.at_ns

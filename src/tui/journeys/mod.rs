@@ -175,7 +175,7 @@ fn feed(shared: &Shared, cluster: &mut crate::demo::Cluster, until_ns: u64) {
 
 /// A real capture in a real store (captures/README.md).
 fn captured(name: &str) -> Shared {
-    use crate::source::intake::{Payload, Signal};
+    use crate::source::intake::{Arrival, Payload, Signal};
     use std::io::Read as _;
     let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
     let mut bytes = Vec::new();
@@ -185,7 +185,7 @@ fn captured(name: &str) -> Shared {
     while let Some(length) = crate::lifecycle::packed::varint(&mut rest) {
         let (message, tail) = rest.split_at(length as usize);
         rest = tail;
-        let mut payload = Payload::otlp(Signal::Traces, message.to_vec());
+        let mut payload = Payload { arrival: Arrival::Before(NOW), ..Payload::otlp(Signal::Traces, message.to_vec()) };
         crate::pipeline::take_in(&mut store, &mut payload, NOW).unwrap();
     }
     store.finish(NOW);
