@@ -45,7 +45,7 @@ pub struct ClassWaits {
     pub depth_in: Values,
     /// Depths on leaving.
     pub depth_out: Values,
-    /// Depths on entering, of those deferred with themselves.
+    /// Depths on entering of those deferred, with themselves.
     waiting: Values,
 }
 
@@ -68,7 +68,7 @@ fn entry<K: Ord + Clone>(map: &mut BTreeMap<K, ClassWaits>, key: K, queue: &Queu
 impl ClassWaits {
     /// The most that waited at once, as far as the waits tell.
     pub fn deepest(&self) -> Option<u64> {
-        self.waiting.max().max(self.depth_out.max())
+        self.depth_in.max().max(self.waiting.max()).max(self.depth_out.max())
     }
 
     /// How many were deferred; `None` where none of them says whether it was.
@@ -101,15 +101,14 @@ impl ClassWaits {
         if queue.outcome == "rejected" {
             self.rejected_by.step(queue.reason.clone(), sign);
         }
-        let depths = [
-            (queue.depth_in, &mut self.depth_in),
-            (queue.depth_out, &mut self.depth_out),
-            (queue.entered_at(), &mut self.waiting),
-        ];
-        for (depth, depths) in depths {
+        for (depth, depths) in [(queue.depth_in, &mut self.depth_in), (queue.depth_out, &mut self.depth_out)] {
             if let Some(depth) = depth {
                 sign.value(depths, depth);
             }
+        }
+        // Of the others it is what was before them.
+        if let Some(depth) = queue.entered_at().filter(|depth| queue.depth_in < Some(*depth)) {
+            sign.value(&mut self.waiting, depth);
         }
     }
 }
