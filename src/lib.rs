@@ -43,6 +43,9 @@ pub mod cli;
 pub mod demo;
 mod heap;
 pub mod lifecycle;
+#[cfg(test)]
+#[path = "../tests/common/own.rs"]
+mod own;
 pub mod pipeline;
 pub mod query;
 pub mod report;

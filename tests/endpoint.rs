@@ -26,6 +26,9 @@ use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
 use tonic::{Code, Request};
 
+#[path = "common/own.rs"]
+mod own;
+
 /// What the writer took in.
 #[derive(Clone, Default, Debug)]
 struct Taken {
@@ -591,14 +594,14 @@ fn both_loopbacks_are_served() {
 fn a_taken_port_leaves_nothing_behind() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = holder.local_addr().unwrap().port();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let taken = Settings { grpc: Address::Loopback(free), http: Address::Loopback(port), ..settings() };
+    let [free] = own::free();
+    let taken = Settings { grpc: Address::Exactly(free), http: Address::Loopback(port), ..settings() };
     let error = Endpoint::bind(taken).unwrap_err().to_string();
     assert!(
         error.contains(&format!("127.0.0.1:{port}")) && error.contains("--http") && !error.contains('\n'),
         "{error}"
     );
-    TcpListener::bind(("127.0.0.1", free)).expect("the other port is free again");
+    TcpListener::bind(free).expect("the other port is free again");
 }
 
 /// A gRPC export of which three bytes have come, in plain HTTP/2.

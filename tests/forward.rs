@@ -65,7 +65,7 @@ fn what_is_passed_on_reports_the_same_there() {
 #[test]
 fn what_was_not_passed_on_shows_in_the_exit_status() {
     // Nobody listens there any more.
-    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let [nowhere] = common::own::free();
     let near = Listening::start(&["report", "--json", "--forward", &format!("http://{nowhere}")]);
     let sent = ExportTraceServiceRequest { resource_spans: vec![Default::default()] };
     assert_eq!(post(near.http, "/v1/traces", "application/x-protobuf", &sent.encode_to_vec()).status, 200);

@@ -11,6 +11,8 @@ mod ingest;
 mod load;
 #[path = "../common/nobody.rs"]
 mod nobody;
+#[path = "../common/own.rs"]
+mod own;
 mod process;
 mod receive;
 mod screen;

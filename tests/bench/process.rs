@@ -1,11 +1,12 @@
 //! The program itself on a pseudo-terminal: how soon it listens, what it costs while nothing happens.
 
 use std::io::Read;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
+use crate::own::free;
 use crate::{Line, quantile, within};
 
 const STARTS: usize = 15;
@@ -39,11 +40,6 @@ fn start(grpc: SocketAddr) -> Running {
     Running { child: pair.slave.spawn_command(command).unwrap(), terminal: pair.master }
 }
 
-/// A port that is free now.
-fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
 fn until_listening(address: SocketAddr) {
     let begun = Instant::now();
     while TcpStream::connect(address).is_err() {
@@ -63,7 +59,7 @@ fn cpu(process: u32) -> Duration {
 pub fn lines() -> Vec<Line> {
     let mut starts: Vec<Duration> = (0..STARTS)
         .map(|_| {
-            let address = free();
+            let [address] = free();
             let begun = Instant::now();
             let running = start(address);
             until_listening(address);
@@ -72,7 +68,7 @@ pub fn lines() -> Vec<Line> {
             took
         })
         .collect();
-    let address = free();
+    let [address] = free();
     let running = start(address);
     until_listening(address);
     std::thread::sleep(Duration::from_secs(1));

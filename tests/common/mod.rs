@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod mutate;
+pub mod own;
 pub mod terminal;
 
 use std::io::{Read, Write};

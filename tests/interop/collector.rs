@@ -14,9 +14,10 @@ use reqtop::source::otlp::{Address, Endpoint, Settings};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
+use crate::common::own::free;
 use crate::common::{Listening, binary, http, inflated};
 use crate::spans::{self, Spans, assert_same, of_lines};
-use crate::tools::{self, Running, asked, free, had, here, wait_until};
+use crate::tools::{self, Running, asked, had, here, wait_until};
 
 /// The captures that go through the Collector, and spans of odd values.
 const CAPTURES: [&str; 2] = ["evidence-disagg.traces.jsonl.gz", "abort.traces.jsonl.gz"];

@@ -8,10 +8,11 @@ use serde_json::Value as Json;
 use tempfile::TempDir;
 
 use crate::collector::{expected, ledger, send};
+use crate::common::own::free;
 use crate::common::terminal::Terminal;
 use crate::common::{binary, count, post_json};
 use crate::spans::{self, assert_same, of_lines};
-use crate::tools::{self, Had, Running, asked, free, had, here, wait_until};
+use crate::tools::{self, Had, Running, asked, had, here, wait_until};
 
 /// A Jaeger that keeps traces in memory.
 struct Jaeger {

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, Once, OnceLock};
@@ -215,12 +215,6 @@ impl Drop for Running {
             eprintln!("{} said:\n{}", self.name, &said[from..]);
         }
     }
-}
-
-/// Addresses on loopback that nobody listens on.
-pub fn free<const N: usize>() -> [SocketAddr; N] {
-    let held: [TcpListener; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-    std::array::from_fn(|index| held[index].local_addr().unwrap())
 }
 
 /// Waits until something is so.

@@ -1,7 +1,6 @@
 //! Terminals that come, go, shrink and stop reading.
 
 use std::io::Read;
-use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -202,8 +201,7 @@ pub fn gone(form: Form) -> String {
 
 /// A terminal that stops reading (Ctrl-S, a stalled SSH) holds up the screen and nothing else; two signals still end it.
 pub fn stalled(form: Form) -> String {
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (grpc, http) = (free(), free());
+    let [grpc, http] = common::own::free();
     let pair = native_pty_system().openpty(SIZE).unwrap();
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_reqtop"));
     command.env_clear();

@@ -442,7 +442,7 @@ fn failures_say_what_to_do() {
     locked.headers.clear();
     let error = probe(&locked).unwrap_err();
     assert!(error.contains("401") && error.contains("--from-header"), "{error}");
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let [free] = crate::own::free();
     locked.base = Base::parse(&free.to_string()).unwrap();
     let error = probe(&locked).unwrap_err();
     assert!(

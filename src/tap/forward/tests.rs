@@ -51,20 +51,15 @@ impl Tap for Keep {
     }
 }
 
-fn bind(port: u16) -> Bound {
-    let address = |port| Address::Exactly(format!("127.0.0.1:{port}").parse().unwrap());
-    let settings = crate::source::otlp::Settings {
-        grpc: address(port),
-        http: address(port.wrapping_add(u16::from(port > 0))),
-        ..Default::default()
-    };
-    Endpoint::bind(settings).unwrap()
+fn bind() -> Bound {
+    let any = || Address::Exactly((crate::own::loopback(), 0).into());
+    Endpoint::bind(crate::source::otlp::Settings { grpc: any(), http: any(), ..Default::default() }).unwrap()
 }
 
 impl Far {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        Self { bound: Some(bind(0)), runtime, got: Arc::default() }
+        Self { bound: Some(bind()), runtime, got: Arc::default() }
     }
 
     /// Serves until the sender is dropped or told.
