@@ -63,7 +63,7 @@ pub fn code<'a>(attrs: &Interner, found: Found, raw: &'a [u8]) -> Code<'a> {
         Form::Piece => Code::Piece(piece),
         Form::Keyed => Code::Keyed(key, piece),
         Form::Int => Code::Int(key, int_value(value()).unwrap_or(0)),
-        Form::Text => Code::Text(key, text_value(value()).unwrap_or("")),
+        Form::Text => Code::Text(key, value().get(BEFORE_TEXT..).unwrap_or(&[])),
     }
 }
 
@@ -140,7 +140,7 @@ impl Finder<'_> {
         if number.is_some_and(|number| !FEW.contains(&number)) {
             return Found { key, piece: NONE, form: Form::Int };
         }
-        if number.is_some() || text_value(value).is_none() {
+        if number.is_some() || !is_text(value) {
             return Found { key, piece: self.whole(raw).0, form: Form::Piece };
         }
         if names_a_request(self.attrs.field(key)) {
@@ -188,12 +188,15 @@ fn key_and_value(raw: &[u8]) -> Option<(&[u8], &[u8])> {
     text::is_clean(&key[2..]).then_some((key, value))
 }
 
-/// The text in `12 len 0a len text`: the value field of an attribute that holds nothing but a short clean text.
+/// What stands before the text in [`is_text`]'s form, bytes.
+const BEFORE_TEXT: usize = 4;
+
+/// Whether this is `12 len 0a len text`: the value field of an attribute that holds nothing but a short clean text.
 #[inline]
-fn text_value(value: &[u8]) -> Option<&str> {
-    let [0x12, outer, 0x0a, inner, text @ ..] = value else { return None };
+fn is_text(value: &[u8]) -> bool {
+    let [0x12, outer, 0x0a, inner, text @ ..] = value else { return false };
     let fits = usize::from(*outer) == text.len() + 2 && usize::from(*inner) == text.len() && text.len() <= LONGEST;
-    if fits && text::is_clean(text) { std::str::from_utf8(text).ok() } else { None }
+    fits && text::is_clean(text)
 }
 
 /// The integer in `12 len 18 varint`: the value field of an attribute that holds nothing but an integer.

@@ -49,8 +49,8 @@ pub enum Code<'a> {
     Piece(u32),
     /// A key kept as a piece, with an integer in place.
     Int(u32, i64),
-    /// A key kept as a piece, with a text in place.
-    Text(u32, &'a str),
+    /// A key kept as a piece, with a text in place: UTF-8, checked where it is read as text.
+    Text(u32, &'a [u8]),
     /// Key and value kept as pieces of their own: ids, which come under several keys.
     Keyed(u32, u32),
 }
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         let key = (code >> 3) as u32;
         match code & 7 {
             1 => Code::Int(key, unzigzag(self.number())),
-            3 => Code::Text(key, std::str::from_utf8(self.bytes()).unwrap_or("")),
+            3 => Code::Text(key, self.bytes()),
             5 => Code::Keyed(key, self.number() as u32),
             _ => Code::Piece((code >> 1) as u32),
         }
@@ -245,10 +245,15 @@ impl<'a> Iterator for Attrs<'a> {
         Some(match self.reader.code() {
             Code::Piece(piece) => self.pieces.attr(piece),
             Code::Int(key, value) => Attr { value: Value::Int(value), ..self.pieces.attr(key) },
-            Code::Text(key, text) => Attr { value: Value::Str(text), ..self.pieces.attr(key) },
+            Code::Text(key, text) => Attr { value: in_place(text), ..self.pieces.attr(key) },
             Code::Keyed(key, value) => Attr { value: self.pieces.value(value), ..self.pieces.attr(key) },
         })
     }
+}
+
+/// A text that stands in place.
+fn in_place(text: &[u8]) -> Value<'_> {
+    Value::Str(std::str::from_utf8(text).unwrap_or(""))
 }
 
 /// An attribute whose value has not been read yet: most readers look for few fields.
@@ -267,7 +272,7 @@ impl<'a> Unread<'a> {
         match self.code {
             Code::Piece(piece) => self.pieces.value(piece),
             Code::Int(_, value) => Value::Int(value),
-            Code::Text(_, text) => Value::Str(text),
+            Code::Text(_, text) => in_place(text),
             Code::Keyed(_, value) => self.pieces.value(value),
         }
     }

@@ -19,7 +19,7 @@ fn what_is_written_is_read_back() {
     let head = Head { status_code: -2, status_message: Some(1), trace_state: Some(2), flags: 257, dropped: [7, 0, 1] };
     let mut writer = Writer(&mut bytes);
     writer.head(&head, true, true);
-    writer.attrs(&[Code::Piece(0), Code::Int(1, -5), Code::Text(2, "in place"), Code::Keyed(0, 1)]);
+    writer.attrs(&[Code::Piece(0), Code::Int(1, -5), Code::Text(2, b"in place"), Code::Keyed(0, 1)]);
     writer.count(1);
     writer.event(-10, 0, 3, &[Code::Piece(2)]);
     writer.count(2);

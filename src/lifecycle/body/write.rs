@@ -52,7 +52,7 @@ impl Writer<'_> {
             Code::Text(key, text) => {
                 self.number((u64::from(key) << 3) | 3);
                 self.number(text.len() as u64);
-                self.0.extend_from_slice(text.as_bytes());
+                self.0.extend_from_slice(text);
             }
             Code::Keyed(key, value) => {
                 self.number((u64::from(key) << 3) | 5);

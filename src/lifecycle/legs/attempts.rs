@@ -1,10 +1,9 @@
 //! Attempts to hand a leg to a worker, from dispatch and route spans, and the workers' admissions.
 
-use std::collections::{HashMap, HashSet};
-
 use compact_str::CompactString;
+use hashbrown::{HashMap, HashSet};
 
-use super::{MOST, Open, attempt_of, rank};
+use super::{MOST, Open, number};
 use crate::lifecycle::assemble::text;
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::{Admission, Dispatch, Leg, Queue};
@@ -81,7 +80,7 @@ pub(super) fn attempts(spans: &[SpanView<'_>]) -> Vec<Attempt> {
     said_below(spans, &by_span, &mut attempts);
     attempts.sort_by_key(|attempt| attempt.dispatch.start_ns);
     // Dispatch spans have the counter.
-    if attempts.iter().all(|attempt| attempt.route == Some(attempt.span)) {
+    if !attempts.is_empty() && attempts.iter().all(|attempt| attempt.route == Some(attempt.span)) {
         number_prefills(&mut attempts);
         tell_moves(spans, &mut attempts);
     }
@@ -219,7 +218,7 @@ fn new_dispatch(span: &SpanView<'_>, origin: Origin) -> Dispatch {
 /// The attempt that a dispatch span tells of; `None` for a worker's own (the base layout), while its parent is missing.
 fn dispatch(at: u32, span: &SpanView<'_>) -> Option<Attempt> {
     let mut read = new_dispatch(span, Origin::Span);
-    let (mut id, mut worker_rank, mut phase, mut number) = (None, None, None, 0);
+    let (mut id, mut worker_rank, mut phase, mut attempt) = (None, None, None, 0);
     let (mut of_worker, mut said) = (false, false);
     for attr in span.body.attrs().unread() {
         match attr.field {
@@ -233,15 +232,15 @@ fn dispatch(at: u32, span: &SpanView<'_>) -> Option<Attempt> {
                 said = true;
             }
             Field::DestinationWorker => id = attr.value().as_u64(),
-            Field::DestinationRank => worker_rank = rank(attr.value()),
+            Field::DestinationRank => worker_rank = number(attr.value()),
             Field::DispatchResult => read.result = text(attr.value()),
-            Field::Attempt => number = attr.value().as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0),
+            Field::Attempt => attempt = number(attr.value()).unwrap_or(0),
             Field::Component => of_worker = attr.value().as_str() == Some("worker"),
             _ => {}
         }
     }
     read.worker = id.map(|id| Worker { id, rank: worker_rank });
-    (said || !of_worker).then_some(Attempt { dispatch: read, phase, number, span: at, route: None })
+    (said || !of_worker).then_some(Attempt { dispatch: read, phase, number: attempt, span: at, route: None })
 }
 
 /// What a route span tells.
@@ -255,13 +254,13 @@ struct Route {
 
 fn read_route(span: &SpanView<'_>) -> Route {
     let mut read = new_dispatch(span, Origin::Inferred);
-    let (mut id, mut worker_rank, mut phase, mut number) = (None, None, Phase::Unknown, 0);
+    let (mut id, mut worker_rank, mut phase, mut attempt) = (None, None, Phase::Unknown, 0);
     for attr in span.body.attrs().unread() {
         match attr.field {
             Field::RoutePhase => phase = Phase::of(attr.value().as_str().unwrap_or("")),
-            Field::Attempt => number = attr.value().as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0),
+            Field::Attempt => attempt = number(attr.value()).unwrap_or(0),
             Field::RouteWorker => id = attr.value().as_u64(),
-            Field::RouteRank => worker_rank = rank(attr.value()),
+            Field::RouteRank => worker_rank = number(attr.value()),
             Field::RouterMode if read.route.is_empty() => read.route = text(attr.value()),
             Field::RouteOutcome => read.attempt_outcome = text(attr.value()),
             Field::ErrorType => read.error = text(attr.value()),
@@ -275,7 +274,7 @@ fn read_route(span: &SpanView<'_>) -> Route {
     if read.route.is_empty() && span.name == "kv_router.route_request" {
         read.route = "kv".into();
     }
-    Route { phase, number, worker: id.map(|id| Worker { id, rank: worker_rank }), dispatch: read }
+    Route { phase, number: attempt, worker: id.map(|id| Worker { id, rank: worker_rank }), dispatch: read }
 }
 
 /// Adds to an attempt what its route span tells; the dispatch's own word comes first.
@@ -295,6 +294,9 @@ fn join_route(dispatch: &mut Dispatch, read: Dispatch, worker: Option<Worker>) {
 
 /// Gives the workers' admissions to the attempts they answered.
 pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
+    if !spans.iter().any(|span| span.stage == Stage::Admission) {
+        return;
+    }
     let mut owners: HashMap<u32, usize> = HashMap::new();
     for (place, open) in legs.iter().enumerate() {
         for span in [open.span, open.route].into_iter().flatten() {
@@ -308,18 +310,20 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
             payload_bytes: None,
             result: CompactString::default(),
         };
+        let (mut role, mut attempt) = (Phase::Unknown, 0);
         for attr in span.body.attrs().unread() {
             match attr.field {
                 Field::Transport => read.transport = text(attr.value()),
                 Field::PayloadBytes => read.payload_bytes = attr.value().as_count(),
                 Field::AdmissionResult => read.result = text(attr.value()),
+                Field::Role => role = attr.value().as_str().map_or(Phase::Unknown, Phase::of),
+                Field::Attempt => attempt = number(attr.value()).unwrap_or(0),
                 _ => {}
             }
         }
         // Up to its attempt; while the way there is broken, by attempt number and role, where they fit one leg alone: of
         // those that were sent or, while that is still to come (an attempt is told of when it ends), those that wait for it.
-        let (role, number) = (Phase::of(span.text(Field::Role)), attempt_of(span).unwrap_or(0));
-        let fits = |leg: &Leg| leg.attempt == number && leg.phase.fits_pool(role);
+        let fits = |leg: &Leg| leg.attempt == attempt && leg.phase.fits_pool(role);
         let alone = |is_sent: bool| {
             let mut fitting = legs.iter().enumerate().inspect(|_| work::step()).filter(|(_, open)| {
                 fits(&open.leg) && open.leg.dispatch.is_some() == is_sent && (is_sent || is_to_be_sent(&open.leg))
@@ -337,7 +341,7 @@ pub(super) fn admissions(spans: &[SpanView<'_>], legs: &mut Vec<Open>) {
             }
             // The worker's spans came before the frontend's.
             None => {
-                let leg = Leg { phase: role, attempt: number, admission: Some(Box::new(read)), ..Leg::default() };
+                let leg = Leg { phase: role, attempt, admission: Some(Box::new(read)), ..Leg::default() };
                 legs.push(Open { start_ns: span.start_ns, leg, span: None, route: None });
             }
         }

@@ -11,7 +11,6 @@ mod attempts;
 mod picks;
 mod records;
 
-use super::catalogue::Field;
 use super::facts::Leg;
 use super::packed::Value;
 use super::record::Record;
@@ -104,10 +103,7 @@ pub(super) fn is_cut(spans: &[SpanView<'_>]) -> bool {
     spans.len() > MOST && KINDS.into_iter().any(many)
 }
 
-fn attempt_of(span: &SpanView<'_>) -> Option<u32> {
-    span.number(Field::Attempt).and_then(|number| u32::try_from(number).ok())
-}
-
-fn rank(value: Value<'_>) -> Option<u32> {
-    value.as_u64().and_then(|rank| u32::try_from(rank).ok())
+/// The number of an attempt or of a rank.
+fn number(value: Value<'_>) -> Option<u32> {
+    value.as_u64().and_then(|number| u32::try_from(number).ok())
 }

@@ -2,7 +2,7 @@
 
 use compact_str::CompactString;
 
-use super::{MOST, attempt_of, rank};
+use super::{MOST, number};
 use crate::lifecycle::assemble::text;
 use crate::lifecycle::catalogue::Field;
 use crate::lifecycle::facts::{Choice, Queue, Selection};
@@ -66,7 +66,7 @@ pub(super) fn picks(spans: &[SpanView<'_>]) -> Vec<Pick> {
     // Drafts wrote router spans as traces of their own: each fills the last pick begun before it that lacks it.
     for at in detached {
         let span = &spans[at as usize];
-        let number = attempt_of(span);
+        let number = span.get(Field::Attempt).and_then(number);
         let free = |pick: &Pick| {
             let open = match span.stage {
                 Stage::Queue => pick.queue.as_ref().is_none_or(|queue| queue.origin == Origin::Inferred),
@@ -121,14 +121,16 @@ fn take_part(pick: &mut Pick, span: &SpanView<'_>) {
             pick.queue.get_or_insert_with(|| inferred_queue(span));
         }
         Stage::Queue => {
+            let (read, attempt) = queue(span);
             if pick.queue.as_ref().is_none_or(|queue| queue.origin == Origin::Inferred) {
-                pick.queue = Some(queue(span));
+                pick.queue = Some(read);
             }
-            pick.attempt = pick.attempt.or_else(|| attempt_of(span));
+            pick.attempt = pick.attempt.or(attempt);
         }
         _ => {
-            pick.selection.get_or_insert_with(|| Box::new(selection(span)));
-            pick.attempt = pick.attempt.or_else(|| attempt_of(span));
+            let (read, attempt) = selection(span);
+            pick.selection.get_or_insert_with(|| Box::new(read));
+            pick.attempt = pick.attempt.or(attempt);
         }
     }
 }
@@ -149,8 +151,10 @@ fn inferred_queue(span: &SpanView<'_>) -> Queue {
     }
 }
 
-fn queue(span: &SpanView<'_>) -> Queue {
+/// A wait, and the attempt it was for.
+fn queue(span: &SpanView<'_>) -> (Queue, Option<u32>) {
     let mut queue = Queue { origin: Origin::Span, ..inferred_queue(span) };
+    let mut attempt = None;
     for attr in span.body.attrs().unread() {
         match attr.field {
             Field::QueueClass => queue.class = text(attr.value()),
@@ -160,6 +164,7 @@ fn queue(span: &SpanView<'_>) -> Queue {
             Field::Deferred => queue.deferred = attr.value().as_bool(),
             Field::QueueOutcome => queue.outcome = text(attr.value()),
             Field::QueueReason => queue.reason = text(attr.value()),
+            Field::Attempt => attempt = number(attr.value()),
             _ => {}
         }
     }
@@ -167,7 +172,7 @@ fn queue(span: &SpanView<'_>) -> Queue {
     if queue.outcome == "admitted" && queue.reason.is_empty() {
         queue.deferred = None;
     }
-    queue
+    (queue, attempt)
 }
 
 /// The parts of a choice as attributes give them.
@@ -184,7 +189,8 @@ impl ChoiceIn {
     }
 }
 
-fn selection(span: &SpanView<'_>) -> Selection {
+/// A choice, and the attempt it was for.
+fn selection(span: &SpanView<'_>) -> (Selection, Option<u32>) {
     let mut read = Selection {
         span: Some(span.id),
         time_ns: span.start_ns,
@@ -200,7 +206,7 @@ fn selection(span: &SpanView<'_>) -> Selection {
         policy: CompactString::default(),
         origin: Origin::Span,
     };
-    let (mut selected, mut best) = (ChoiceIn::default(), ChoiceIn::default());
+    let (mut selected, mut best, mut attempt) = (ChoiceIn::default(), ChoiceIn::default(), None);
     for attr in span.body.attrs().unread() {
         let value = attr.value();
         match attr.field {
@@ -215,16 +221,17 @@ fn selection(span: &SpanView<'_>) -> Selection {
             Field::SelectionPolicy => read.policy = text(value),
             Field::Pool => read.pool = Phase::of(value.as_str().unwrap_or("")),
             Field::SelectedWorker => selected.id = value.as_u64(),
-            Field::SelectedRank => selected.rank = rank(value),
+            Field::SelectedRank => selected.rank = number(value),
             Field::SelectedScore => selected.cost = value.as_f64(),
             Field::BestWorker => best.id = value.as_u64(),
-            Field::BestRank => best.rank = rank(value),
+            Field::BestRank => best.rank = number(value),
             Field::BestScore => best.cost = value.as_f64(),
             Field::Margin => read.margin = value.as_f64(),
+            Field::Attempt => attempt = number(value),
             _ => {}
         }
     }
     read.selected = selected.choice();
     read.best = best.choice();
-    read
+    (read, attempt)
 }

@@ -18,6 +18,9 @@ pub(super) fn selections(records: &[Record], legs: &mut Vec<Leg>) {
             _ => None,
         })
         .collect();
+    if of_records.is_empty() {
+        return;
+    }
     of_records.sort_by_key(|(time_ns, _)| *time_ns);
     let ends = records.iter().find_map(|record| match &record.body {
         RecordBody::End(end) => end.worker.as_ref(),
