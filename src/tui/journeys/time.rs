@@ -44,7 +44,7 @@ fn what_is_shown_is_exported_to_a_file_that_is_told() {
     let mut journey = Journey::new(&desk, (140, 40));
     let told = journey.keys("e");
     assert!(told.contains("saved reqtop-"), "{told}");
-    let told = journey.keys("Enter e");
+    let told = journey.keys("j j j Enter e");
     assert!(told.contains("saved reqtop-"), "{told}");
     let names: Vec<&str> = journey.hands.saved.iter().map(|(stem, _)| stem.as_str()).collect();
     assert!(names[0] == "reqtop-1-request" && !names[1].contains("-request"), "{names:?}");
@@ -89,6 +89,18 @@ fn an_export_of_the_list_counts_what_it_holds() {
     assert!(told.contains("saved reqtop-7-requests") && !told.contains("of the list"), "{told}");
     let lines: Vec<usize> = journey.hands.saved.iter().map(|(_, text)| text.lines().count()).collect();
     assert_eq!(lines, [1, 500, 7]);
+}
+
+/// Logs alone make no span and no record.
+#[test]
+fn of_a_request_without_spans_no_file_is_made() {
+    let mut data = Fixture::default();
+    data.add(Facts { start_ns: NOW - MS, end_ns: Some(NOW), state: State::Ended, ..Facts::default() });
+    let desk = desk(data);
+    let mut journey = Journey::new(&desk, (140, 24));
+    let told = journey.keys("Enter e");
+    assert!(told.contains("nothing here has spans or records to export"), "{told}");
+    assert!(journey.hands.saved.is_empty());
 }
 
 /// It would speak of a screen that is no longer there. What came by itself is news whatever is done.

@@ -172,6 +172,9 @@ pub fn pane_command(action: Action, scene: &Scene<'_>) -> Option<Vec<Command>> {
     })
 }
 
+/// What is said where there is nothing to write: logs alone make no span and no record.
+const NOTHING_TO_EXPORT: &str = "nothing here has spans or records to export";
+
 /// Why a request id cannot be copied, and what can.
 fn no_request_id(env: &Env, place: Place) -> String {
     match env.keys.shown(place, Action::CopyTrace) {

@@ -1,7 +1,7 @@
 //! The requests of the list in a file, as far as one that is made between two frames may hold them; what is said of it
 //! counts what it holds. Keeps out: writing it (`save`).
 
-use super::super::{Command, Scene};
+use super::super::{Command, NOTHING_TO_EXPORT, Scene};
 use crate::lifecycle::request::RequestKey;
 use crate::view::format;
 use crate::view::otlp_json::whole_request;
@@ -22,7 +22,7 @@ pub fn export(mut keys: Vec<RequestKey>, scene: &Scene<'_>) -> Command {
         written += usize::from(bytes.len() > before);
     }
     if written == 0 {
-        return Command::Say("nothing here has spans or records to export".into());
+        return Command::Say(NOTHING_TO_EXPORT.into());
     }
     let mut note = match (keys.len() - written) as u64 {
         0 => String::new(),

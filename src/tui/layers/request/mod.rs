@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use self::areas::Part;
 use super::help::Help;
 use super::reader::Reader;
-use super::{Command, Env, Layer, Scene, moved, scrolled};
+use super::{Command, Env, Layer, NOTHING_TO_EXPORT, Scene, moved, scrolled};
 use crate::lifecycle::facts::State;
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::request::{Node, RequestKey, RequestView, TreeRow};
@@ -278,6 +278,9 @@ impl Layer for RequestLayer {
                 let mut bytes = Vec::new();
                 // Memory takes what it is given.
                 let _ = whole_request(&mut bytes, &request);
+                if bytes.is_empty() {
+                    return vec![Command::Say(NOTHING_TO_EXPORT.into())];
+                }
                 return vec![Command::Save {
                     stem: format!("reqtop-{}", request_name(request.facts)),
                     bytes,
