@@ -737,7 +737,7 @@ fn held_connections_do_not_hold_the_end() {
     http2.read_exact(&mut first[..9]).unwrap();
     let begun = std::time::Instant::now();
     listening.end();
-    assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
     for stream in [&mut idle, &mut half, &mut silent, &mut http2] {
         read_all(stream);
     }

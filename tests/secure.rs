@@ -381,5 +381,5 @@ fn a_handshake_that_never_ends_holds_nobody_up() {
     assert_eq!(trust.https(listening.http, POST, None).unwrap().status, 200);
     let begun = Instant::now();
     ends(listening);
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
 }

@@ -227,7 +227,7 @@ pub fn stalled(form: Form) -> String {
         signal(pid, "TERM");
     }
     wait("signals to end it", || child.try_wait().unwrap().is_some());
-    assert!(begun.elapsed() < form.pick(Duration::from_secs(3), Duration::from_secs(8)), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < form.pick(Duration::from_secs(4), Duration::from_secs(8)), "{:?}", begun.elapsed());
     let mut reader = pair.master.try_clone_reader().unwrap();
     let _ = reader.read(&mut [0; 16]);
     format!("{count} exports taken while nobody read the screen; ended by signals in {:.1?}", begun.elapsed())

