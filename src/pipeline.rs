@@ -13,6 +13,7 @@ use parking_lot::FairMutex;
 use crate::heap::Heap;
 use crate::source::decode;
 use crate::source::intake::{Arrival, Body, Outlet, Payload, Receipt, Received, Refusal};
+use crate::source::otlp::json::left_out::LeftOut;
 use crate::store::Store;
 use crate::tap::Taps;
 use crate::tap::queue::Item;
@@ -131,6 +132,7 @@ pub fn start_with(
             while let Some(mut delivery) = next {
                 taken += delivery.payload.size();
                 let now_ns = delivery.payload.arrival.or(|| clock());
+                let left_out = if taps.is_empty() { None } else { LeftOut::of(&delivery.payload.tally) };
                 let mut store = store.lock();
                 let outcome = take_in(&mut store, &mut delivery.payload, now_ns);
                 next = outlet.try_recv();
@@ -145,8 +147,8 @@ pub fn start_with(
                 let held = due.then(|| store.memory());
                 drop(store);
                 if let (Ok(_), Body::Otlp(signal, bytes), false) = (&outcome, &delivery.payload.body, taps.is_empty()) {
-                    let way = delivery.payload.way.clone();
-                    let item = Item { signal: *signal, bytes: bytes.clone(), arrived_ns: now_ns, way };
+                    let (bytes, way) = (bytes.clone(), delivery.payload.way.clone());
+                    let item = Item { signal: *signal, bytes, arrived_ns: now_ns, way, left_out };
                     taps.iter_mut().for_each(|tap| tap.take(&item));
                 }
                 delivery.answer(outcome);

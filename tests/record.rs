@@ -173,6 +173,91 @@ fn a_recording_tells_what_began_before_it() {
     assert!(violated == 0 && told.contains("began before anybody listened"), "{violated} {told}");
 }
 
+/// Keeps these spans of an export; tells how many there are.
+fn keep(export: &mut Json, is_kept: impl Fn(&Json) -> bool) -> usize {
+    let mut kept = 0;
+    for resource in export["resourceSpans"].as_array_mut().unwrap() {
+        for scope in resource["scopeSpans"].as_array_mut().unwrap() {
+            let spans = scope["spans"].as_array_mut().unwrap();
+            spans.retain(&is_kept);
+            kept += spans.len();
+        }
+    }
+    kept
+}
+
+/// What was left out of what came, and what was turned away at the door, is in the recording: what its original knew to be
+/// lost, it knows, too.
+#[test]
+fn a_recording_knows_what_was_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let exports = String::from_utf8(common::inflated("evidence-agg.traces.jsonl.gz")).unwrap();
+    let selections = exports.lines().flat_map(|line| common::spans(line.as_bytes()));
+    let selection = selections.into_iter().find(|span| span["name"] == "router.selection").unwrap();
+    let id = format!("\"spanId\":\"{}\"", selection["spanId"].as_str().unwrap());
+    let post = |listening: &Listening, body: &str| {
+        common::http(listening.http, "POST /v1/traces HTTP/1.1\nContent-Type: application/json", body.as_bytes()).status
+    };
+    // One span has no id, or one export is longer than it may be, or is torn.
+    for (spoilt, told, reported) in [
+        ("span", "1 spans were rejected", "/spans/rejected"),
+        ("long", "of the exports until then 1 could not be read", "/input/bad_lines"),
+        ("torn", "of the exports until then 1 could not be read", "/input/bad_lines"),
+    ] {
+        let listening = recording(&["report", "--json"], &path, &["--max-message", "4mb"]);
+        for line in exports.lines() {
+            // The span by itself, and what came with it.
+            let (mut alone, mut rest): (Json, Json) =
+                (serde_json::from_str(line).unwrap(), serde_json::from_str(line).unwrap());
+            let is_it = |span: &Json| span["spanId"] == selection["spanId"];
+            let count = keep(&mut alone, is_it);
+            keep(&mut rest, |span| !is_it(span));
+            assert_eq!(post(&listening, &rest.to_string()), 200);
+            if count > 0 {
+                let whole = alone.to_string();
+                let (body, status) = match spoilt {
+                    "span" => (line.replacen(&id, "\"spanId\":\"0000000000000000\"", 1), 200),
+                    "long" => (whole + &" ".repeat(4 << 20), 413),
+                    _ => (whole[..whole.len() / 2].to_owned(), 400),
+                };
+                assert_eq!(post(&listening, &body), status, "{spoilt}");
+            }
+        }
+        let live = listening.json();
+        assert_eq!(live["spans"]["received"], report(&[&path])["spans"]["received"]);
+        // A minute later, what is missing then would be missing for good.
+        let text = fs::read_to_string(&path).unwrap();
+        let last = text.lines().last().unwrap();
+        let at_ns: u64 = last.split('"').rev().nth(1).unwrap().parse().unwrap();
+        let later = last.replace(&at_ns.to_string(), &(at_ns + 60_000_000_000).to_string());
+        let text = text.replace(last, &later);
+        let check = |text: &str| -> (u64, Json) {
+            fs::write(&path, text).unwrap();
+            let output = binary().args(["check", "--json"]).arg(&path).output().unwrap();
+            let said: Json = serde_json::from_slice(&output.stdout).unwrap();
+            let violated = said["checks"].as_array().unwrap().iter().map(|check| check["violated"].as_u64().unwrap());
+            (violated.sum(), said)
+        };
+        let (violated, said) = check(&text);
+        assert!(
+            violated == 0 && said["incomplete"].to_string().contains(told),
+            "{spoilt}: {violated} {}",
+            said["incomplete"]
+        );
+        assert_eq!(report(&[&path]).pointer(reported), Some(&1.into()), "{spoilt}");
+        let forgetful: String =
+            text.lines().filter(|line| !line.contains("\"exports\":1")).fold(String::new(), |all, line| {
+                let kept = line.split(",\"reqtopLeftOut\":").next().unwrap();
+                let stamp = line.rsplit_once(",\"reqtopArrived").unwrap().1;
+                let is_cut = kept.len() < line.len();
+                all + &if is_cut { format!("{kept},\"reqtopArrived{stamp}\n") } else { format!("{line}\n") }
+            });
+        assert!(forgetful.len() < text.len() && check(&forgetful).0 > 0, "{spoilt}: nothing was lost by it");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 /// A window ends when the recording did: read as a file it is what its replay and its own report had.
 #[test]
 fn a_window_ends_with_the_recording() {

@@ -136,7 +136,8 @@ impl Stage {
         };
         let own = bound.map_or_else(Vec::new, |bound| [bound.grpc(), bound.http()].concat());
         let alarm: Alarm = Arc::new(alarm);
-        let (onward, taps) = Onward::start(onward, &own, &alarm)?;
+        let notices = Notices::default();
+        let (onward, taps) = Onward::start(onward, &own, &notices, &alarm)?;
         let watched = Arc::clone(&onward);
         shared.watch(move || watched.ways());
         let clock = match time {
@@ -155,7 +156,6 @@ impl Stage {
         pipeline::start_with(outlet, store, Arc::clone(&clock), taps, move || bell.changed())
             .map_err(|error| format!("cannot start the store's thread: {error}"))?;
         let bell = Arc::downgrade(&shared);
-        let notices = Notices::default();
         notices.on_note(move |notices| {
             if let Some(shared) = bell.upgrade() {
                 let busy = notices.count(Notice::Busy);

@@ -212,7 +212,8 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         };
         let own = [bound.grpc(), bound.http()].concat();
         let alarm: Alarm = Arc::new(say);
-        let (onward, taps) = Onward::start(&args.onward, &own, &alarm)?;
+        let notices = Notices::default();
+        let (onward, taps) = Onward::start(&args.onward, &own, &notices, &alarm)?;
         let cautions = bound.cautions();
         let runtime = runtime()?;
         // Before anybody is told to send: whoever reads that may ask for the end at once.
@@ -229,7 +230,6 @@ fn gather(args: &cli::Input, print: impl FnOnce(Gathered) -> Result<Ended, Strin
         let (intake, outlet) = channel(Bounds::default());
         let writer = pipeline::start_with(outlet, Arc::clone(&shared), clock(), taps, || {})
             .map_err(|error| format!("cannot start the store's thread: {error}"))?;
-        let notices = Notices::default();
         let until = listen_until(args.time, args.requests, signals, Arc::clone(&shared));
         runtime
             .block_on(bound.serve(intake, notices.clone(), until))

@@ -13,6 +13,7 @@ use super::{Ended, say};
 use crate::cli;
 use crate::report::{ForwardingSection, InputSection, RecordingSection};
 use crate::settings;
+use crate::source::notices::Notices;
 use crate::tap::forward::target::Target;
 use crate::tap::forward::{self, Forwarding};
 use crate::tap::record::{self, Recording};
@@ -46,9 +47,15 @@ impl Finished {
 }
 
 impl Onward {
-    /// Starts what is asked for; `own` are the addresses that must not be forwarded to. `alarm` also hears what was found
+    /// Starts what is asked for; `own` are the addresses that must not be forwarded to; `notices` tell what was
+    /// lost at the door. `alarm` also hears what was found
     /// on the way.
-    pub(super) fn start(args: &cli::Onward, own: &[SocketAddr], alarm: &Alarm) -> Result<(Arc<Self>, Taps), String> {
+    pub(super) fn start(
+        args: &cli::Onward,
+        own: &[SocketAddr],
+        notices: &Notices,
+        alarm: &Alarm,
+    ) -> Result<(Arc<Self>, Taps), String> {
         let mut taps = Taps::new();
         let mut onward = Self::default();
         if let Some((settings, cautions)) = settings::forwarding(args)? {
@@ -65,7 +72,7 @@ impl Onward {
         }
         if let Some(settings) = settings::recording(args) {
             let (recorder, recording) = Recording::start(settings, Arc::clone(alarm))?;
-            taps.push(Box::new(recorder));
+            taps.push(Box::new(recorder.hearing(notices.clone())));
             onward.recording = Some(recording);
         }
         Ok((Arc::new(onward), taps))

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::source::intake::{Signal, wait};
+use crate::source::otlp::json::left_out::LeftOut;
 use crate::source::way::Way;
 
 /// What an item takes beside its bytes.
@@ -26,16 +27,18 @@ pub struct Item {
     pub arrived_ns: u64,
     /// Who has passed it on before.
     pub way: Way,
+    /// What is not in the bytes; `None` for nothing.
+    pub left_out: Option<Box<LeftOut>>,
 }
 
 impl Item {
     /// What came straight from its sender.
     pub fn straight(signal: Signal, bytes: &Bytes, arrived_ns: u64) -> Self {
-        Self { signal, bytes: bytes.clone(), arrived_ns, way: Way::Straight }
+        Self { signal, bytes: bytes.clone(), arrived_ns, way: Way::Straight, left_out: None }
     }
 
     fn size(&self) -> usize {
-        self.bytes.len() + OVERHEAD
+        self.bytes.len() + self.left_out.as_ref().map_or(0, |left_out| left_out.size()) + OVERHEAD
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::lifecycle::batch::Tally;
 use crate::lifecycle::record::Record;
 use crate::source::intake::{Arrival, Body, Payload, Signal};
+use crate::source::otlp::json::left_out::LeftOut;
 use crate::source::otlp::json::{self, Shape};
 
 use super::{Place, Reading, Stopped};
@@ -77,6 +78,16 @@ impl Gathered {
             let is_whole = tally.refused_spans + tally.bad_records + tally.passed_over == 0;
             tally.refusal = if is_whole { refusal } else { tally.refusal };
         }
+        let recorded = json::arrived(text).and_then(|_| json::left_out::read(text));
+        if let Some(LeftOut { tally: more, exports }) = recorded {
+            tally.add(more);
+            if exports > 0 {
+                self.tally.add(Tally { refusal: None, ..tally });
+                return Err(format!(
+                    "of the exports until then {exports} could not be read, or did not come whole: what they held is not known"
+                ));
+            }
+        }
         let left_out = tally.left_out();
         // What was left out is told with its line; the counts go on without words.
         self.tally.add(Tally { refusal: None, ..tally });
@@ -87,8 +98,11 @@ impl Gathered {
         if let Some(arrived_ns) = json::arrived(text) {
             let mut out = Vec::with_capacity(text.len() / 2);
             let tally = json::transcode(shape, text, &mut out)?;
-            // One that holds nothing tells that nothing came until then.
             self.seal();
+            if out.is_empty() && json::left_out::read(text).is_some() {
+                return Ok(tally);
+            }
+            // One that holds nothing tells that nothing came until then.
             let ends = vec![(line, out.len())];
             let payload = Payload { arrival: Arrival::At(arrived_ns), ..Payload::otlp(shape.signal(), out) };
             self.ready.push(Ready { payload, ends });

@@ -18,6 +18,7 @@ use crate::lifecycle::batch::Tally;
 use crate::source::intake::Signal;
 
 mod fields;
+pub mod left_out;
 mod metrics;
 mod print;
 mod repair;

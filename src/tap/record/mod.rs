@@ -24,7 +24,8 @@ use self::file::{Form, Found, RecordFile};
 use super::queue::{Entry, Exit, Gauge, Item, queue};
 use super::{Alarm, Tap};
 use crate::source::intake::Signal;
-use crate::source::otlp::json;
+use crate::source::notices::Notices;
+use crate::source::otlp::json::{self, left_out::LeftOut};
 
 /// The key behind each request: when it arrived, nanoseconds since the epoch as text. OTLP's readers must ignore keys they
 /// do not know.
@@ -94,21 +95,49 @@ pub struct Recording {
 }
 
 /// The recorder's place in the line of taps.
-pub struct Recorder(Entry);
+pub struct Recorder {
+    entry: Entry,
+    /// Who knows how many exports were lost before anybody could take them, and how many of these are recorded.
+    lost: Option<(Notices, u64)>,
+}
+
+impl Recorder {
+    /// What is lost at the door is recorded, too.
+    #[must_use]
+    pub fn hearing(self, notices: Notices) -> Self {
+        Self { lost: Some((notices, 0)), ..self }
+    }
+
+    fn nothing(&self, now_ns: u64, left_out: Option<Box<LeftOut>>) {
+        self.entry.put(Item { left_out, ..Item::straight(Signal::Traces, &Bytes::new(), now_ns) });
+    }
+
+    /// Records the exports that were lost since it last did.
+    fn tell_lost(&mut self, now_ns: u64) {
+        let Some((notices, told)) = &mut self.lost else { return };
+        let lost = notices.lost();
+        let exports = lost - std::mem::replace(told, lost);
+        if exports > 0 {
+            self.nothing(now_ns, Some(Box::new(LeftOut { exports, ..LeftOut::default() })));
+        }
+    }
+}
 
 impl Tap for Recorder {
     fn take(&mut self, item: &Item) {
-        if !item.bytes.is_empty() {
-            self.0.put(item.clone());
+        self.tell_lost(item.arrived_ns);
+        if !item.bytes.is_empty() || item.left_out.is_some() {
+            self.entry.put(item.clone());
         }
     }
 
     fn begin(&mut self, now_ns: u64) {
-        self.0.put(Item::straight(Signal::Traces, &Bytes::new(), now_ns));
+        self.nothing(now_ns, None);
     }
 
     fn end(&mut self, now_ns: u64) {
-        self.0.put(Item::straight(Signal::Traces, &Bytes::new(), now_ns));
+        self.tell_lost(now_ns);
+        self.nothing(now_ns, None);
     }
 }
 
@@ -130,7 +159,7 @@ impl Recording {
             .name("recorder".into())
             .spawn(move || work(writer, exit, &alarm, &tell))
             .map_err(|error| format!("cannot start the recorder's thread: {error}"))?;
-        Ok((Recorder(entry), Self { path, counts, gauge, done: Mutex::new(done) }))
+        Ok((Recorder { entry, lost: None }, Self { path, counts, gauge, done: Mutex::new(done) }))
     }
 
     /// The file.
@@ -266,7 +295,7 @@ impl Writer {
         if self.counts.ended.lock().is_some() {
             return add(&self.counts.lost, 1);
         }
-        if item.bytes.is_empty() {
+        if item.bytes.is_empty() && item.left_out.is_none() {
             return self.moment(item.arrived_ns);
         }
         if let Some(begun_ns) = self.begun_ns.take() {
@@ -283,13 +312,16 @@ impl Writer {
                 return add(&self.counts.lost, 1);
             }
         }
+        if let Some(left_out) = &item.left_out {
+            json::left_out::put(&mut self.lines, before, left_out);
+        }
         if !json::stamp(&mut self.lines, before, item.arrived_ns) {
             // A request that holds nothing.
             self.lines.truncate(before);
             return;
         }
         self.lines.push(b'\n');
-        self.requests += 1;
+        self.requests += u64::from(!item.bytes.is_empty());
         self.last_ns = item.arrived_ns;
     }
 

@@ -156,7 +156,7 @@ fn a_recording_that_cannot_be_written_ends_with_a_word_and_counts() {
         heard.fetch_add(1, Ordering::Relaxed);
     });
     recording = Recording { path, counts, gauge, done: Mutex::new(done) };
-    let mut recorder = Recorder(entry);
+    let mut recorder = Recorder { entry, lost: None };
     let sent = sent();
     for (signal, bytes, at_ns) in &sent {
         recorder.take(&Item::straight(*signal, bytes, *at_ns));
