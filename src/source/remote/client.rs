@@ -149,8 +149,10 @@ pub enum Failure {
     Untrusted(String),
     /// No answer in time.
     Slow(Duration),
-    /// Asked to come again: HTTP 429 and 5xx.
+    /// Asked to come again: HTTP 429 and 5xx but 500.
     Busy(String),
+    /// HTTP 500: it may be this very question that it cannot answer.
+    Broken(String),
     /// HTTP 401 and 403.
     Denied(StatusCode),
     /// An answer that is none of this API.
@@ -175,7 +177,16 @@ pub enum Failure {
 impl Failure {
     /// Whether asking again later may help.
     pub fn passes(&self) -> bool {
-        matches!(self.cause(), Self::Unreachable(_) | Self::Slow(_) | Self::Busy(_))
+        matches!(self.cause(), Self::Unreachable(_) | Self::Slow(_) | Self::Busy(_) | Self::Broken(_))
+    }
+
+    /// What a store says of a trace that it will not give, as one that is larger than it may be; `None` for what concerns
+    /// more than that.
+    pub fn of_one_trace(&self) -> Option<&str> {
+        match self {
+            Self::Declined(why) | Self::Broken(why) => Some(why),
+            _ => None,
+        }
     }
 
     /// What it is but for the range that it was met in.
@@ -198,7 +209,7 @@ impl Failure {
             Self::Slow(patience) => {
                 format!("{name} at {base} did not answer within {}", lasting(patience.as_nanos() as u64))
             }
-            Self::Busy(why) => format!("{name} at {base} cannot answer now: {why}"),
+            Self::Busy(why) | Self::Broken(why) => format!("{name} at {base} cannot answer now: {why}"),
             Self::Denied(status) => format!(
                 "{base} answered {status}: give what it asks for with --from-header 'Authorization=Bearer …' or in \
                  REQTOP_FROM_HEADER"
@@ -340,6 +351,7 @@ impl Client {
                 Err(Failure::Denied(status))
             }
             StatusCode::TOO_MANY_REQUESTS => Err(Failure::Busy(words())),
+            StatusCode::INTERNAL_SERVER_ERROR => Err(Failure::Broken(words())),
             status if status.is_server_error() => Err(Failure::Busy(words())),
             status if status.is_redirection() => Err(Failure::WrongApi(format!(
                 "GET {path} gave {} to {:?}, which is not followed",

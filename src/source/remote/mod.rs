@@ -237,6 +237,13 @@ impl Lack {
         Self { key: seen::hash((trace, &words)), tally: Tally { torn: vec![trace], ..Tally::default() }, words }
     }
 
+    /// This trace, which the store has and will not give; `None` for a failure that concerns more than that.
+    fn refused(kind: Kind, trace: TraceId, failure: &Failure) -> Option<Self> {
+        let words = format!("{} cannot give trace {trace} ({}): it is left out", kind.name(), failure.of_one_trace()?);
+        // Its words may be others each time.
+        Some(Self { key: seen::hash((trace, "refused")), ..Self::of_trace(trace, words) })
+    }
+
     /// Something of which nothing is known, told by what came instead.
     fn unknown(came: &[u8], words: String) -> Self {
         Self { key: seen::hash(came), tally: Tally::default(), words }

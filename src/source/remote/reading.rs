@@ -132,17 +132,27 @@ impl Reading<'_> {
 
     /// Reads traces that are known, whenever they were.
     async fn traces(&mut self, ids: &[TraceId]) -> Result<(), End> {
+        let mut refused = Vec::new();
         for id in ids {
             let mut tries = 1;
             let page = loop {
                 match self.api.trace(&self.client, *id).await {
                     Err(failure) if failure.passes() && tries < TRIES => wait(&mut tries).await,
-                    page => break page?,
+                    page => break page,
                 }
             };
             match page {
-                Some(page) => drop(self.deliver(page)?),
-                None => self.sink.problem(format!("{} has no trace {id}", self.settings.kind.name())),
+                Ok(Some(page)) => drop(self.deliver(page)?),
+                Ok(None) => self.sink.problem(format!("{} has no trace {id}", self.settings.kind.name())),
+                Err(failure) if failure.of_one_trace().is_some() => refused.push((*id, failure)),
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        let all = refused.len() == ids.len();
+        for (id, failure) in refused {
+            match Lack::refused(self.settings.kind, id, &failure) {
+                Some(lack) if !all => self.lack(lack)?,
+                _ => return Err(failure.into()),
             }
         }
         self.tell()
@@ -255,7 +265,9 @@ impl Reading<'_> {
         let mut tries = if patiently { 1 } else { TRIES };
         loop {
             match self.api.page(&self.client, ask).await {
-                Err(Failure::Unreachable(_) | Failure::Busy(_)) if tries < TRIES => wait(&mut tries).await,
+                Err(Failure::Unreachable(_) | Failure::Busy(_) | Failure::Broken(_)) if tries < TRIES => {
+                    wait(&mut tries).await;
+                }
                 answer => return Ok(answer?),
             }
         }
@@ -334,12 +346,16 @@ impl Reading<'_> {
             read.extend(self.range(from_ns, now_ns, longer_ns, None).await?);
         }
         for id in self.seen.unfinished(&read, AGAIN, now_ns) {
-            match self.api.trace(&self.client, id).await? {
-                Some(page) => drop(self.deliver(page)?),
-                None => {
+            match self.api.trace(&self.client, id).await {
+                Ok(Some(page)) => drop(self.deliver(page)?),
+                Ok(None) => {
                     let words = format!("{} gives trace {id} no more", self.settings.kind.name());
                     self.lack(Lack::of_trace(id, words))?;
                 }
+                Err(failure) => match Lack::refused(self.settings.kind, id, &failure) {
+                    Some(lack) => self.lack(lack)?,
+                    None => return Err(failure.into()),
+                },
             }
         }
         Ok(())

@@ -3,12 +3,14 @@
 //! Written from its documentation (`/api/search`, `/api/v2/traces/ID`, and `/api/traces/ID` of older versions). Owns: the
 //! TraceQL, the parameters, the envelopes. Keeps out: HTTP (`client`).
 
+use std::time::Duration;
+
 use http::StatusCode;
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use super::client::{Client, Failure, Reply, clean};
-use super::{Ask, Lack, Page, Search};
+use super::{Ask, Kind, Lack, Page, Search};
 use crate::lifecycle::ids::TraceId;
 use crate::lifecycle::must::{Must, Name};
 use crate::source::otlp::wire;
@@ -17,6 +19,8 @@ const SEARCH: &str = "/api/search";
 const PROTOBUF: &str = "application/protobuf";
 /// Traces fetched side by side.
 const ABREAST: usize = 8;
+/// After this a trace that could not be given is asked for once more.
+const PAUSE: Duration = Duration::from_millis(250);
 /// Names by which a trace is known to be a request's: the top spans, and the first ones sent while it runs.
 const NAMES: [&str; 8] = [
     "http-request",
@@ -97,6 +101,7 @@ impl Tempo {
             let words = format!("Tempo found a trace by {:?}, which is no id: it is left out", clean(id.as_bytes()));
             page.lacks.push(Lack::unknown(id.as_bytes(), words));
         }
+        let mut refused = Vec::new();
         for some in ids.chunks(ABREAST) {
             let mut fetching = JoinSet::new();
             for id in some {
@@ -105,19 +110,36 @@ impl Tempo {
             }
             while let Some(fetched) = fetching.join_next().await {
                 let Ok((id, fetched)) = fetched else { continue };
-                match fetched? {
-                    Some(reply) => take(id, reply, &mut page)?,
-                    None => match self.trace(client, id).await? {
-                        Some(older) => {
-                            page.requests.extend(older.requests);
-                            page.lacks.extend(older.lacks);
-                        }
-                        None => {
-                            let words = format!("Tempo found trace {id} and cannot give it: it is left out");
-                            page.lacks.push(Lack::of_trace(id, words));
-                        }
-                    },
+                let given = match fetched {
+                    Ok(Some(reply)) => {
+                        take(id, reply, &mut page)?;
+                        continue;
+                    }
+                    Ok(None) => self.trace(client, id).await,
+                    Err(failure) => Err(failure),
+                };
+                match given {
+                    Err(failure) if failure.of_one_trace().is_some() => refused.push((id, failure)),
+                    given => page.add(id, given?),
                 }
+            }
+        }
+        // When it refuses them all it is not the trace that is to blame.
+        let all = refused.len() > 1 && refused.len() == ids.len();
+        for (id, failure) in refused {
+            let again = match failure {
+                Failure::Broken(_) if !all => {
+                    tokio::time::sleep(PAUSE).await;
+                    self.trace(client, id).await
+                }
+                failure => Err(failure),
+            };
+            match again {
+                Err(failure) => match Lack::refused(Kind::Tempo, id, &failure) {
+                    Some(lack) if !all => page.lacks.push(lack),
+                    _ => return Err(failure),
+                },
+                Ok(given) => page.add(id, given),
             }
         }
         Ok(page)
@@ -159,6 +181,22 @@ async fn found(client: &Client, parameters: &[(&str, &str)]) -> Result<(Vec<Trac
         }
     }
     Ok((ids, unreadable))
+}
+
+impl Page {
+    /// Adds what was given of a trace that was found.
+    fn add(&mut self, id: TraceId, given: Option<Self>) {
+        match given {
+            Some(given) => {
+                self.requests.extend(given.requests);
+                self.lacks.extend(given.lacks);
+            }
+            None => {
+                let words = format!("Tempo found trace {id} and cannot give it: it is left out");
+                self.lacks.push(Lack::of_trace(id, words));
+            }
+        }
+    }
 }
 
 /// `None` for "not found", which an unknown path is, too.
