@@ -269,7 +269,8 @@ impl Delivery {
     }
 }
 
-/// Runs a future on this thread until it is ready or the time is over. For channels, whose parts need no runtime.
+/// Runs a future on this thread until it is ready or the time is over. For channels, whose parts need no runtime, but may be
+/// used within one: a task's budget, which its scheduler would renew, must not run out while it stands still here.
 pub fn wait<T>(future: impl Future<Output = T>, until: Option<Instant>) -> Option<T> {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -279,7 +280,7 @@ pub fn wait<T>(future: impl Future<Output = T>, until: Option<Instant>) -> Optio
     }
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut future = std::pin::pin!(future);
+    let mut future = std::pin::pin!(tokio::task::unconstrained(future));
     loop {
         if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
             return Some(value);
@@ -323,6 +324,28 @@ mod tests {
         assert_eq!(intake.offer_blocking(payload(3)), Err(Refusal::Closed));
         drop(intake);
         assert_eq!(writer.join().unwrap(), [1, 2, 3]);
+    }
+
+    /// A trace store's reader waits for the writer in the middle of its task, as often as there are traces in a page.
+    #[test]
+    fn any_number_of_payloads_is_handed_over_within_one_task() {
+        let (intake, mut outlet) = channel(Bounds::default());
+        let writer = thread::spawn(move || {
+            let mut count = 0;
+            while let Some(delivery) = outlet.recv() {
+                count += 1;
+                delivery.answer(Ok(Receipt::default()));
+            }
+            count
+        });
+        let (done, is_done) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(async { (0..1000).for_each(|_| _ = intake.offer_blocking(payload(1)).unwrap()) });
+            let _ = done.send(());
+        });
+        is_done.recv_timeout(Duration::from_secs(60)).expect("all of them within one poll of a task");
+        assert_eq!(writer.join().unwrap(), 1000);
     }
 
     #[test]
