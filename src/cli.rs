@@ -157,7 +157,7 @@ pub struct Keep {
 /// Where a headless command's output goes.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Out {
-    /// Write to this file instead of standard output; its owner alone may read it, and what is there already stays.
+    /// Write to this file instead of standard output (`-`); its owner alone may read it, and what is there already stays.
     #[arg(long, short = 'o', value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Replace the file of `--output` when there is one.

@@ -109,3 +109,17 @@ fn a_followed_file_may_come_later() {
     terminal.type_keys("q");
     assert_eq!(terminal.end(), 0);
 }
+
+#[test]
+fn a_dash_is_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join(FIXTURE);
+    let asked = |words: &[&str]| {
+        let mut command = common::binary();
+        command.current_dir(&folder).args(words).arg(&fixture).stdin(Stdio::null()).output().unwrap()
+    };
+    let (dashed, plain) = (asked(&["report", "--json", "-o", "-"]), asked(&["report", "--json"]));
+    assert!(dashed.status.success() && !plain.stdout.is_empty());
+    assert_eq!(dashed.stdout, plain.stdout);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+}

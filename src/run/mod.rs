@@ -110,7 +110,8 @@ pub fn run(cli: Cli) -> Ended {
 /// Puts a command's output into the file that was asked for. Whether it may is asked before the command runs, which may take
 /// hours.
 fn into_file(out: cli::Out, run: impl FnOnce() -> Result<Ended, String>) -> Result<Ended, String> {
-    let Some(path) = out.output else { return run() };
+    // `-` is standard output, as on any command line.
+    let Some(path) = out.output.filter(|path| path.as_os_str() != "-") else { return run() };
     let existing = if out.force { Existing::Replace } else { Existing::Refuse };
     let named = |error| format!("--output {error}");
     writing::check(&path, existing).map_err(named)?;

@@ -247,7 +247,9 @@ fn shown(command: &Command, matches: &ArgMatches, path: Option<&Path>, file: &Fi
         let is_secret = option.is_hide_env_values_set();
         rows.push(match texts.is_empty() {
             true => (format!("# {} =", name(option)), source),
-            false if is_secret => (format!("# {} = …    not shown", name(option)), source),
+            false if is_secret || texts.iter().any(|text| names_a_user(text)) => {
+                (format!("# {} = …    not shown", name(option)), source)
+            }
             false => (format!("{} = {}", name(option), toml_value(option, &texts)), source),
         });
     }
@@ -268,6 +270,12 @@ fn shown(command: &Command, matches: &ArgMatches, path: Option<&Path>, file: &Fi
         let _ = writeln!(out, "{id} = {}  # file, line {}", key_list(&choice.keys), choice.line);
     }
     out
+}
+
+/// Whether an address has a user in it, and maybe a password. Such addresses are refused where they are used.
+fn names_a_user(text: &str) -> bool {
+    let authority = text.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+    authority.is_some_and(|authority| authority.contains('@'))
 }
 
 /// A value as TOML: as what the option is, not as a text whatever it is.

@@ -81,6 +81,11 @@ fn what_is_recorded_and_passed_on_may_stand_in_the_file() {
     // What is sent along is not shown.
     let Some(Command::Config(config)) = asked(file, &["config"]).unwrap().command else { panic!() };
     assert!(!config.shown.contains("hush") && config.shown.contains("# forward-header = …"), "{}", config.shown);
+    // Nor who it is sent as; where it is used, such an address is refused.
+    let asked = asked("forward = 'https://me:hush@far:1/x'\ntrace-url = 'http://x/@{trace}'\n", &["config"]).unwrap();
+    let Some(Command::Config(config)) = asked.command else { panic!() };
+    assert!(!config.shown.contains("hush") && config.shown.contains("# forward = …"), "{}", config.shown);
+    assert!(config.shown.contains("trace-url = \"http://x/@{trace}\""), "{}", config.shown);
 }
 
 #[test]
