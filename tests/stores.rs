@@ -106,6 +106,12 @@ fn tempo(kept: Arc<BTreeMap<String, Trace>>) -> SocketAddr {
     address
 }
 
+/// What the checks say of an input.
+fn checks(input: &[&str]) -> Json {
+    let output = binary().args(["check", "--json"]).args(input).output().unwrap();
+    serde_json::from_slice::<Json>(&output.stdout).unwrap()["checks"].take()
+}
+
 /// All on one page, and on pages of some.
 #[test]
 fn a_store_tells_what_the_file_does_on_the_screen_and_in_reports() {
@@ -127,6 +133,7 @@ fn a_store_tells_what_the_file_does_on_the_screen_and_in_reports() {
         for section in ["spans", "requests", "queue", "selection", "dispatch", "streaming", "latency", "workers"] {
             assert_eq!(of_store[section], of_file[section], "{section}");
         }
+        assert_eq!(checks(&range), checks(&[file.to_str().unwrap()]));
         let mut terminal = Terminal::start(&range, &[]);
         terminal.wait_for("ENDED");
         let screen = terminal.wait_for(&format!("{} requests", of_file["requests"]["total"]));
