@@ -51,6 +51,13 @@ pub fn take_in(store: &mut Store, payload: &mut Payload, now_ns: u64) -> Result<
             }
             store.ingest(&batch, arrived_ns)
         }
+        Arrival::Continues(arrived_ns) => {
+            // Who has not read that other file has listened from its end on.
+            if store.arrived_ns() != arrived_ns {
+                store.listens_from(arrived_ns);
+            }
+            store.ingest(&batch, arrived_ns)
+        }
         Arrival::Before(by_ns) => store.ingest_undated(&batch, by_ns),
     };
     let mut receipt = Receipt::of(&batch);

@@ -258,6 +258,42 @@ fn a_recording_knows_what_was_refused() {
     }
 }
 
+/// Of a recording in several files the last one alone knows that it is not the first: what began in the others is unknown
+/// to it. Together they are what one file would be.
+#[test]
+fn a_file_of_several_knows_that_others_came_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let listening = recording(&["report", "--json"], &path, &["--record-max", "100k", "--record-keep", "100"]);
+    send(&listening, 11);
+    listening.json();
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() > 5, "{files:?}");
+    // A minute later, what is missing then would be missing for good.
+    let whole = fs::read_to_string(&path).unwrap();
+    let last = whole.lines().last().unwrap();
+    let at_ns: u64 = last.split('"').rev().nth(1).unwrap().parse().unwrap();
+    fs::write(&path, whole.replace(last, &last.replace(&at_ns.to_string(), &(at_ns + 60_000_000_000).to_string())))
+        .unwrap();
+    let check = |files: &[PathBuf]| {
+        let output = binary().args(["check", "--json"]).args(files).output().unwrap();
+        let said: Json = serde_json::from_slice(&output.stdout).unwrap();
+        let violated = said["checks"].as_array().unwrap().iter().map(|check| check["violated"].as_u64().unwrap());
+        (violated.sum::<u64>(), said["incomplete"].to_string())
+    };
+    assert_eq!(check(&files), (0, "[]".into()));
+    let rest = &files[files.len() - 3..];
+    let (violated, told) = check(rest);
+    assert!(violated == 0 && told.contains("began before anybody listened"), "{violated} {told}");
+    // The word that it is not the first is what makes the difference.
+    let first = fs::read_to_string(&rest[0]).unwrap();
+    let (word, lines) = first.split_once('\n').unwrap();
+    assert!(word.contains("\"continues\":true"), "{word}");
+    fs::write(&rest[0], lines).unwrap();
+    assert!(check(rest).0 > 0);
+}
+
 /// A window ends when the recording did: read as a file it is what its replay and its own report had.
 #[test]
 fn a_window_ends_with_the_recording() {

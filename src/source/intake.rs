@@ -56,6 +56,8 @@ pub enum Arrival {
     Now,
     /// Then: a recording says so.
     At(u64),
+    /// Likewise, of what begins a file that goes on where another one ended: with what arrived then.
+    Continues(u64),
     /// Before that, and nobody noted when: a file.
     Before(u64),
 }
@@ -64,7 +66,7 @@ impl Arrival {
     /// When it arrived, else what a clock says.
     pub fn or(self, clock: impl FnOnce() -> u64) -> u64 {
         match self {
-            Self::At(arrived_ns) => arrived_ns,
+            Self::At(arrived_ns) | Self::Continues(arrived_ns) => arrived_ns,
             Self::Now | Self::Before(_) => clock(),
         }
     }

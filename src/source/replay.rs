@@ -4,6 +4,7 @@
 //! each request is due. Requests that do not say when they arrived are due when the last thing they tell of ended. Keeps
 //! out: reading (`file`), the store.
 
+use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -153,12 +154,14 @@ impl Play {
 pub struct Replay {
     play: Arc<Play>,
     intake: Intake,
+    /// When the last payload was due, and when it came.
+    last: Cell<(u64, u64)>,
 }
 
 impl Replay {
     /// Plays into this channel.
     pub fn new(play: Arc<Play>, intake: Intake) -> Self {
-        Self { play, intake }
+        Self { play, intake, last: Cell::default() }
     }
 
     /// Waits until a payload is due, hands it over, and tells what became of it.
@@ -167,7 +170,13 @@ impl Replay {
     /// As [`Intake::offer_blocking`] says; [`Refusal::Closed`] after a stop.
     pub fn play(&self, mut payload: Payload) -> Result<Receipt, Refusal> {
         let due_ns = payload.arrival.or(|| told_ns(&payload).unwrap_or(0));
-        payload.arrival = Arrival::At(self.play.wait_until(due_ns).ok_or(Refusal::Closed)?);
+        let came_ns = self.play.wait_until(due_ns).ok_or(Refusal::Closed)?;
+        let (last_due_ns, last_ns) = self.last.replace((due_ns, came_ns));
+        payload.arrival = match payload.arrival {
+            Arrival::Continues(_) if due_ns == last_due_ns => Arrival::Continues(last_ns),
+            Arrival::Continues(_) => Arrival::Continues(came_ns),
+            _ => Arrival::At(came_ns),
+        };
         self.intake.offer_blocking(payload)
     }
 }
@@ -202,6 +211,33 @@ mod tests {
             let error = text.parse::<Speed>().unwrap_err();
             assert!(error.contains("expected a number from 0.01 to 10000"), "{error}");
         }
+    }
+
+    /// Late as its predecessor may have been played, it goes on where that ended.
+    #[test]
+    fn what_continues_another_file_follows_it() {
+        let play = Play::new(Speed::Max);
+        let (intake, mut outlet) = crate::source::intake::channel(crate::source::intake::Bounds::default());
+        let replay = Replay::new(play, intake);
+        let taker = thread::spawn(move || {
+            let mut came = Vec::new();
+            while let Some(delivery) = outlet.recv() {
+                came.push(delivery.payload.arrival);
+                delivery.answer(Ok(Receipt::default()));
+            }
+            came
+        });
+        let at = Arrival::At;
+        for arrival in
+            [at(START + 9), at(START), Arrival::Continues(START), at(START + 20), Arrival::Continues(START + 7)]
+        {
+            let empty = Payload::otlp(crate::source::intake::Signal::Traces, Vec::new());
+            replay.play(Payload { arrival, ..empty }).unwrap();
+        }
+        drop(replay);
+        let came = taker.join().unwrap();
+        assert_eq!(came[1].or(|| 0), came[2].or(|| 1), "as late as its predecessor");
+        assert!(matches!(came[2], Arrival::Continues(_)) && matches!(came[4], Arrival::Continues(_)));
     }
 
     #[test]

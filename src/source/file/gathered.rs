@@ -79,12 +79,12 @@ impl Gathered {
             tally.refusal = if is_whole { refusal } else { tally.refusal };
         }
         let recorded = json::arrived(text).and_then(|_| json::left_out::read(text));
-        if let Some(LeftOut { tally: more, exports }) = recorded {
+        if let Some(LeftOut { tally: more, exports, .. }) = recorded {
             tally.add(more);
             if exports > 0 {
                 self.tally.add(Tally { refusal: None, ..tally });
                 return Err(format!(
-                    "of the exports until then {exports} could not be read, or did not come whole: what they held is not known"
+                    "of the exports until then {exports} could not be read, did not come whole or are not here: what they held is not known"
                 ));
             }
         }
@@ -99,12 +99,14 @@ impl Gathered {
             let mut out = Vec::with_capacity(text.len() / 2);
             let tally = json::transcode(shape, text, &mut out)?;
             self.seal();
-            if out.is_empty() && json::left_out::read(text).is_some() {
-                return Ok(tally);
-            }
-            // One that holds nothing tells that nothing came until then.
+            let arrival = match json::left_out::read(text) {
+                Some(left_out) if left_out.continues => Arrival::Continues(arrived_ns),
+                Some(_) if out.is_empty() => return Ok(tally),
+                // One that holds nothing tells that nothing came until then.
+                _ => Arrival::At(arrived_ns),
+            };
             let ends = vec![(line, out.len())];
-            let payload = Payload { arrival: Arrival::At(arrived_ns), ..Payload::otlp(shape.signal(), out) };
+            let payload = Payload { arrival, ..Payload::otlp(shape.signal(), out) };
             self.ready.push(Ready { payload, ends });
             return Ok(tally);
         }

@@ -166,24 +166,25 @@ impl RecordFile {
         })
     }
 
-    /// Takes up what is left after it was cut, up to the end of its last whole line; gives how many of the lines in it this
+    /// Takes up what is left after it was cut, up to the end of its last whole line; gives how many lines of a kind in it this
     /// program has written.
     ///
     /// # Errors
     /// It cannot be read or mended.
-    pub fn take_up(&mut self) -> io::Result<u64> {
+    pub fn take_up(&mut self, is_one: impl Fn(&[u8]) -> bool) -> io::Result<u64> {
         let size = self.file.metadata()?.len();
         let whole = whole_size(&mut self.file, self.form, size)?;
         self.file.set_len(whole)?;
         (self.size, self.begun) = (whole, self.begun.min(whole));
         self.file.seek(SeekFrom::Start(self.begun))?;
-        let mut lines = self.form.inflate(BufReader::with_capacity(CHUNK as usize, &self.file))?;
-        let (mut count, mut bytes) = (0, vec![0; CHUNK as usize]);
+        let lines = self.form.inflate(BufReader::with_capacity(CHUNK as usize, &self.file))?;
+        let (mut lines, mut line, mut count) = (BufReader::new(lines), Vec::new(), 0);
         loop {
-            match lines.read(&mut bytes) {
+            line.clear();
+            match lines.read_until(b'\n', &mut line) {
                 // Where it was cut and written again no pack may begin where ours did: it is told as lost.
                 Ok(0) | Err(_) => return Ok(count),
-                Ok(read) => count += memchr::memchr_iter(b'\n', &bytes[..read]).count() as u64,
+                Ok(_) => count += u64::from(line.ends_with(b"\n") && is_one(&line)),
             }
         }
     }

@@ -154,7 +154,7 @@ impl Recording {
         let counts = Arc::<Counts>::default();
         let (tell, done) = sync_channel(1);
         let path = settings.path.clone();
-        let writer = Writer::new(settings, file, Arc::clone(&counts));
+        let writer = Writer::new(settings, file, Arc::clone(&counts), gauge.clone());
         std::thread::Builder::new()
             .name("recorder".into())
             .spawn(move || work(writer, exit, &alarm, &tell))
@@ -244,6 +244,25 @@ fn work(mut writer: Writer, mut exit: Exit, alarm: &Alarm, tell: &SyncSender<()>
     let _ = tell.try_send(());
 }
 
+/// The request of nothing.
+const NOTHING: &[u8] = br#"{"resourceSpans":[]}"#;
+
+/// Whether a line of ours is a request that came.
+fn holds_a_request(line: &[u8]) -> bool {
+    !line.starts_with(&NOTHING[..NOTHING.len() - 1])
+}
+
+/// A line of a request that holds nothing.
+fn empty(left_out: Option<LeftOut>, now_ns: u64) -> Vec<u8> {
+    let mut line = NOTHING.to_vec();
+    if let Some(left_out) = left_out {
+        json::left_out::put(&mut line, 0, &left_out);
+    }
+    json::stamp(&mut line, 0, now_ns);
+    line.push(b'\n');
+    line
+}
+
 struct Writer {
     settings: Settings,
     file: RecordFile,
@@ -251,8 +270,14 @@ struct Writer {
     /// Whole lines that are not written yet, and how many.
     lines: Vec<u8>,
     requests: u64,
-    /// When the last of them came.
+    /// When the last of them came, and the last one that was written.
     last_ns: u64,
+    written_ns: u64,
+    /// Exports that are not in the file and should be, and how many of these the file tells of.
+    missed: u64,
+    missed_told: u64,
+    /// What waits to come here, and what found no room.
+    gauge: Gauge,
     /// From when on is recorded what comes, until that is written.
     begun_ns: Option<u64>,
     /// Requests in the file that were written by us.
@@ -273,7 +298,7 @@ enum Next {
 }
 
 impl Writer {
-    fn new(settings: Settings, file: RecordFile, counts: Arc<Counts>) -> Self {
+    fn new(settings: Settings, file: RecordFile, counts: Arc<Counts>, gauge: Gauge) -> Self {
         Self {
             settings,
             file,
@@ -281,6 +306,10 @@ impl Writer {
             lines: Vec::new(),
             requests: 0,
             last_ns: 0,
+            written_ns: 0,
+            missed: 0,
+            missed_told: 0,
+            gauge,
             begun_ns: None,
             in_file: 0,
             aside: HashMap::new(),
@@ -309,6 +338,7 @@ impl Writer {
                 if !std::mem::replace(&mut self.is_told, true) {
                     alarm(&format!("an export is not recorded, and others like it: {reason}"));
                 }
+                self.missed += 1;
                 return add(&self.counts.lost, 1);
             }
         }
@@ -336,13 +366,16 @@ impl Writer {
 
     /// A line of a request that holds nothing.
     fn nothing(&mut self, now_ns: u64) {
-        let before = self.lines.len();
-        self.lines.extend_from_slice(br#"{"resourceSpans":[]}"#);
-        json::stamp(&mut self.lines, before, now_ns);
-        self.lines.push(b'\n');
+        self.lines.extend(empty(None, now_ns));
+        self.last_ns = now_ns;
     }
 
     fn write(&mut self, alarm: &Alarm) -> io::Result<()> {
+        let missed = self.missed + self.gauge.dropped();
+        let exports = missed - std::mem::replace(&mut self.missed_told, missed);
+        if exports > 0 {
+            self.lines.extend(empty(Some(LeftOut { exports, ..LeftOut::default() }), self.last_ns));
+        }
         let pack = self.file.form().pack(&self.lines)?;
         let most = self.settings.most;
         let is_full = |size: u64| size > 0 && most.is_some_and(|most| size + pack.len() as u64 > most);
@@ -354,8 +387,15 @@ impl Writer {
         if is_full(self.file.size()) {
             self.turn_over()?;
         }
+        if self.file.size() == 0 && self.written_ns > 0 {
+            let first = empty(Some(LeftOut { continues: true, ..LeftOut::default() }), self.written_ns);
+            let first = self.file.form().pack(&first)?;
+            self.file.add(&first)?;
+            self.counts.bytes.fetch_add(first.len() as u64, Ordering::Relaxed);
+        }
         self.file.add(&pack)?;
         self.lines.clear();
+        self.written_ns = self.last_ns;
         self.in_file += self.requests;
         self.counts.bytes.fetch_add(pack.len() as u64, Ordering::Relaxed);
         self.counts.requests.fetch_add(std::mem::take(&mut self.requests), Ordering::Relaxed);
@@ -383,7 +423,7 @@ impl Writer {
             Found::Whole => return Ok(()),
             Found::Moved => ("was moved", self.in_file),
             Found::Removed => ("was removed", 0),
-            Found::Cut => ("was cut by another program", self.file.take_up()?.min(self.in_file)),
+            Found::Cut => ("was cut by another program", self.file.take_up(holds_a_request)?.min(self.in_file)),
         };
         let bytes = match found {
             Found::Removed => before,
@@ -392,6 +432,9 @@ impl Writer {
         };
         let lost = self.in_file - left;
         self.in_file = left;
+        if found == Found::Cut {
+            self.missed += lost;
+        }
         self.counts.requests.fetch_sub(lost, Ordering::Relaxed);
         self.counts.bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.counts.lost.fetch_add(lost, Ordering::Relaxed);

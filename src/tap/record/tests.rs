@@ -129,7 +129,7 @@ fn what_the_oldest_files_held_is_counted_when_they_go() {
     drop(recorder);
     let standing = recording.finish();
     let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let there: u64 = files.iter().map(|file| text(file).lines().count() as u64).sum();
+    let there: u64 = files.iter().map(|file| requests(&text(file))).sum();
     let bytes: u64 = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
     assert!(files.len() == 2 && standing.removed > 0, "{files:?}");
     assert_eq!((standing.requests, standing.bytes, standing.lost), (there, bytes, 0));
@@ -150,7 +150,7 @@ fn a_recording_that_cannot_be_written_ends_with_a_word_and_counts() {
     let (entry, exit, gauge) = queue(WAITING);
     let counts = Arc::<Counts>::default();
     let (tell, done) = sync_channel(1);
-    let writer = Writer::new(settings(&path), RecordFile::broken(&path), Arc::clone(&counts));
+    let writer = Writer::new(settings(&path), RecordFile::broken(&path), Arc::clone(&counts), gauge.clone());
     let alarm: Alarm = Arc::new(move |words: &str| {
         assert!(words.contains("has stopped") && words.contains("a.jsonl"), "{words}");
         heard.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +181,7 @@ impl Bench {
         let said = Arc::<Mutex<Vec<String>>>::default();
         let heard = Arc::clone(&said);
         let alarm: Alarm = Arc::new(move |words: &str| heard.lock().push(words.to_owned()));
-        Self { writer: Writer::new(settings, file, Arc::default()), alarm, said }
+        Self { writer: Writer::new(settings, file, Arc::default(), queue(1).2), alarm, said }
     }
 
     /// Writes so many exports, a second after those before.
@@ -204,9 +204,14 @@ impl Bench {
     }
 }
 
-/// Lines and bytes of files.
+/// How many lines hold requests.
+fn requests(text: &str) -> u64 {
+    text.lines().filter(|line| holds_a_request(line.as_bytes())).count() as u64
+}
+
+/// Requests and bytes of files.
 fn there(paths: &[&Path]) -> (u64, u64) {
-    let lines = paths.iter().map(|path| text(path).lines().count() as u64).sum();
+    let lines = paths.iter().map(|path| requests(&text(path))).sum();
     (lines, paths.iter().map(|path| std::fs::metadata(path).unwrap().len()).sum())
 }
 

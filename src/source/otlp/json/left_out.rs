@@ -1,6 +1,6 @@
-//! What came with a recorded request and is not in it: in a key of our own behind the request, which OTLP's readers must
-//! ignore. Without it a recording would miss what its original knew to be lost. Owns: that key, both ways. Keeps out: when
-//! something is left out (`write`), the rest of the line (`print`).
+//! What came with a recorded request, or before it, and is not in it: in a key of our own behind the request, which OTLP's
+//! readers must ignore. Without it a recording would miss what its original knew to be lost. Owns: that key, both ways. Keeps
+//! out: when something is left out (`write`), the rest of the line (`print`).
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +15,16 @@ const KEY: &str = ",\"reqtopLeftOut\":";
 pub struct LeftOut {
     /// What its source refused of it, or only counted.
     pub tally: Tally,
-    /// Exports before it that could not be read, or did not come whole.
+    /// Exports before it that could not be read, did not come whole, or are not recorded.
     pub exports: u64,
+    /// Whether what came before it stands in another file, whose last request arrived when this says.
+    pub continues: bool,
 }
 
 impl LeftOut {
     /// What a source refused of a request, or only counted; `None` for nothing.
     pub fn of(tally: &Tally) -> Option<Box<Self>> {
-        (*tally != Tally::default()).then(|| Box::new(Self { tally: tally.clone(), exports: 0 }))
+        (*tally != Tally::default()).then(|| Box::new(Self { tally: tally.clone(), ..Self::default() }))
     }
 
     /// Bytes it takes in memory.
@@ -36,6 +38,8 @@ impl LeftOut {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Written {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    continues: bool,
     #[serde(skip_serializing_if = "is_zero")]
     exports: u32,
     #[serde(skip_serializing_if = "is_zero")]
@@ -62,12 +66,13 @@ fn is_zero(count: &u32) -> bool {
 
 /// Adds to the request printed from `start` on what was left out of it.
 pub fn put(out: &mut Vec<u8>, start: usize, left_out: &LeftOut) {
-    let LeftOut { tally, exports } = left_out;
+    let LeftOut { tally, exports, continues } = left_out;
     // Points of metrics and logs of others are counted anew whenever the request is read.
     let Tally { refused_spans, torn, refusal, other_logs: _, metric_points: _, .. } = tally;
     let Tally { bad_records, passed_over, misplaced, bad_texts, snake_case, .. } = tally;
     let count = |count: &u64| u32::try_from(*count).unwrap_or(u32::MAX);
     let written = Written {
+        continues: *continues,
         exports: count(exports),
         spans: count(refused_spans),
         traces: torn.iter().map(TraceId::to_string).collect(),
@@ -96,7 +101,7 @@ pub fn read(line: &[u8]) -> Option<LeftOut> {
     // Within texts no quotation mark stands without a backslash before it.
     let text = &line[memchr::memmem::rfind(line, KEY.as_bytes())? + KEY.len()..];
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Written>();
-    let Written { exports, spans, traces, records, parts, misplaced, texts, snake_case, reason } =
+    let Written { continues, exports, spans, traces, records, parts, misplaced, texts, snake_case, reason } =
         values.next()?.ok()?;
     let torn = traces.iter().filter_map(|id| TraceId::from_hex(id)).take(MOST_TORN.min(spans as usize)).collect();
     let tally = Tally {
@@ -110,7 +115,7 @@ pub fn read(line: &[u8]) -> Option<LeftOut> {
         snake_case: snake_case.into(),
         ..Tally::default()
     };
-    Some(LeftOut { tally, exports: exports.into() })
+    Some(LeftOut { tally, exports: exports.into(), continues })
 }
 
 #[cfg(test)]
@@ -133,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_put_is_read_back() {
-        let whole = LeftOut { tally: tally(), exports: 9 };
+        let whole = LeftOut { tally: tally(), exports: 9, continues: true };
         for (request, becomes) in
             [("{\"resourceLogs\":[1]}", "{\"resourceLogs\":[1],"), ("{}", "{\"resourceSpans\":[],")]
         {

@@ -131,13 +131,13 @@ fn what_others_do_to_it_is_seen() {
         // Within the last line or pack.
         File::options().write(true).open(&path).unwrap().set_len(file.size() - 2).unwrap();
         assert_eq!(file.look().unwrap(), Found::Cut, "{name}");
-        assert_eq!((file.take_up().unwrap(), file.size()), (2, whole), "{name}");
+        assert_eq!((file.take_up(|_| true).unwrap(), file.size()), (2, whole), "{name}");
         assert_eq!(file.look().unwrap(), Found::Whole, "{name}");
         // To nothing, and something after that; what was there before us is no longer told from it.
         File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
         add(&mut file, "{ours:4}\n");
         assert_eq!(file.look().unwrap(), Found::Cut, "{name}");
-        assert!(file.take_up().unwrap() <= 1, "{name}");
+        assert!(file.take_up(|_| true).unwrap() <= 1, "{name}");
         assert_eq!(file.look().unwrap(), Found::Whole, "{name}");
         fs::rename(&path, &aside).unwrap();
         assert_eq!(file.look().unwrap(), Found::Moved, "{name}");
