@@ -118,7 +118,12 @@ fn one_to_one(case: &Case<'_>, asked: &mut Asked<'_, '_>) {
     let exits = |span: &Span<'_>| {
         left(*span) || (!span.has(Field::QueueOutcome) && case.siblings(*span, Stage::Selection).next().is_some())
     };
-    for span in case.spans(Stage::Queue).filter(exits) {
+    // Where the choice beside it failed (spec lifecycle-spans §3), there is nobody to dispatch to.
+    let failed = |span: &Span<'_>| {
+        let mut beside = case.siblings(*span, Stage::Selection).peekable();
+        beside.peek().is_some() && !beside.any(made)
+    };
+    for span in case.spans(Stage::Queue).filter(|span| exits(span) && !failed(span)) {
         attempts.entry(span.attempt()).or_default().count(leg_of_wait(case, span), EXITS);
     }
     if case.missed.lately() {
@@ -184,6 +189,13 @@ mod tests {
         undispatched.ended("cancelled").violates_at(id, Level::Warning, "prefill leg");
         Scene::aggregated().drop("router.queue").lose("kv_router.schedule").unknown(id, Why::Lost);
         Scene::rejected().unknown(id, Why::NotHere);
+        // A choice that failed makes no dispatch; one of which nothing says that it was made, and a dispatch, do not fit.
+        let result = ["selected.worker.id", "selected.dp.rank", "selected.score", "best.worker.id", "best.dp.rank"];
+        let result = result.into_iter().chain(["best.score", "best.margin"]);
+        let without = |scene: Scene, key: &str| scene.without("router.selection", &format!("dynamo.router.{key}"));
+        let unmade = result.fold(Scene::aggregated(), without);
+        unmade.violates(id, "0 queue exits, 0 made selections and 1 dispatches");
+        unmade.drop(DISPATCH).ended("rejected").unknown(id, Why::NotHere);
     }
 
     #[test]
