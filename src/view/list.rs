@@ -230,7 +230,13 @@ fn worker(facts: &Facts, phase: Phase) -> Piece {
         let other = facts.legs.iter().any(|leg| leg.phase == Phase::Aggregated);
         return if other { Nothing::NoSuch.mark() } else { absent(facts, Nothing::NoSuch) };
     };
-    let Some(worker) = last.worker() else { return absent(facts, Nothing::Missing) };
+    let Some(worker) = last.worker() else {
+        // Whoever was refused, or for whom nobody could be chosen, has none.
+        let refused = last.queue.as_ref().is_some_and(Queue::left_unserved);
+        let failed = last.selection.as_ref().is_some_and(|selection| selection.chose_none());
+        let has_none = (refused || failed) && last.dispatch.is_none();
+        return absent(facts, if has_none { Nothing::NoSuch } else { Nothing::Missing });
+    };
     let before = facts.legs.iter().rfind(|leg| same_phase(leg, last) && leg.attempt < last.attempt);
     match before.and_then(Leg::worker) {
         Some(left) if left != worker => Piece::plain(format!("{}↷{}", left.short(), worker.short())),
@@ -392,6 +398,26 @@ mod tests {
             .map(|(margin, candidates)| margin_piece(margin, candidates).text);
         assert_eq!(texts, ["tie", "only", "0.04!", "1.25"]);
     }
+    /// For whom nobody could be chosen, or who left while queued, has no worker to miss.
+    #[test]
+    fn who_was_sent_to_nobody_misses_no_worker() {
+        let told = |outcome: &str, chose: bool, sent: bool| {
+            let mut leg = fixture::leg(Phase::Prefill, 0, 0.1, "", fixture::PREFILL, 1.0);
+            leg.queue.as_mut().unwrap().outcome = outcome.into();
+            let selection = leg.selection.as_mut().unwrap();
+            (selection.selected, selection.best) = (selection.selected.filter(|_| chose), None);
+            if let Some(dispatch) = &mut leg.dispatch {
+                dispatch.worker = None;
+            }
+            leg.dispatch = leg.dispatch.filter(|_| sent);
+            let facts = Facts { state: State::Ended, spans: 9, legs: vec![leg], ..Facts::default() };
+            worker(&facts, Phase::Prefill).text
+        };
+        assert_eq!(told("dequeued", false, false), "–");
+        assert_eq!(told("dequeued", false, true), "missing", "it went somewhere");
+        assert_ne!(told("dequeued", true, false), "–");
+    }
+
     /// Drafts say of no wait that it was deferred, unless with a reason.
     #[test]
     fn what_a_layout_does_not_record_is_not_missing() {

@@ -139,6 +139,12 @@ impl Selection {
     pub fn regret(&self) -> Option<f64> {
         Some(self.selected?.cost? - self.best?.cost?)
     }
+
+    /// Whether its span tells of no choice: it failed (spec lifecycle-spans §3). A record does not say which of its candidates
+    /// was chosen (spec request-trace.md).
+    pub fn chose_none(&self) -> bool {
+        self.selected.is_none() && self.origin != Origin::Record
+    }
 }
 
 /// A margin above 0 and below this is a near tie; costs.

@@ -91,7 +91,8 @@ impl Rollup {
         // Its pools, whichever told of them: the choices of both are made in each.
         let pools: BTreeSet<_> =
             mine.into_iter().flatten().flat_map(|mine| mine.pools.iter()).map(|(pool, _)| pool).collect();
-        let rivals: u64 = pools.iter().flat_map(|pool| both.map(|selections| selections.by_pool.get(pool))).sum();
+        let made = |pool: &Phase| both.map(|of| of.by_pool.get(pool) - of.failed_by_pool.get(pool));
+        let rivals: u64 = pools.into_iter().flat_map(made).sum();
         let share = if rivals > 0 { (by_spans + by_records) as f64 / rivals as f64 } else { 0.0 };
         Chosen { by_spans, by_records, share }
     }

@@ -17,6 +17,8 @@ pub struct Selections {
     pub made: u64,
     /// By pool.
     pub by_pool: Tally<Phase>,
+    /// Those that chose nobody, by pool.
+    pub failed_by_pool: Tally<Phase>,
     /// With one candidate.
     pub single: u64,
     /// Margin 0 among two candidates or more.
@@ -68,6 +70,9 @@ impl Selections {
     pub(super) fn apply(&mut self, selection: &Selection, sign: Sign) {
         sign.step(&mut self.count);
         self.by_pool.step(selection.pool, sign);
+        if selection.chose_none() {
+            self.failed_by_pool.step(selection.pool, sign);
+        }
         sign.by(&mut self.candidates, selection.candidates.unwrap_or(0));
         sign.by(&mut self.filtered, selection.filtered.unwrap_or(0));
         if selection.filtered.is_some() {

@@ -383,6 +383,9 @@ fn shares_of_a_pool_add_up() {
         ..Leg::default()
     };
     let mut rollup = Rollup::default();
+    let mut failed = chose(7, Origin::Span);
+    failed.selection.as_mut().unwrap().selected = None;
+    rollup.add(&Facts { legs: vec![failed], ..Facts::default() });
     for (id, origin, times) in [(7, Origin::Span, 3), (8, Origin::Span, 2), (8, Origin::Record, 1)] {
         (0..times).for_each(|_| rollup.add(&Facts { legs: vec![chose(id, origin)], ..Facts::default() }));
     }

@@ -36,7 +36,7 @@ pub(super) fn sentences(facts: &Facts, at: usize, leg: &Leg) -> Vec<Piece> {
     }
     match &leg.dispatch {
         Some(dispatch) => sent(facts, at, leg, dispatch, &mut line),
-        None if left || leg.selection.as_ref().is_some_and(|selection| chose_none(selection)) => {
+        None if left || leg.selection.as_ref().is_some_and(|selection| selection.chose_none()) => {
             line.push(Piece::plain("nothing was sent."));
         }
         None => {
@@ -131,11 +131,6 @@ fn waited(facts: &Facts, queue: &Queue, line: &mut Vec<Piece>) {
     line.push(Piece::plain("; "));
 }
 
-/// Whether its span tells of no choice. A record does not say which of its candidates was chosen (spec request-trace.md).
-fn chose_none(selection: &Selection) -> bool {
-    selection.selected.is_none() && selection.origin != Origin::Record
-}
-
 /// `4 of 6 ranks eligible, 2 overloaded; chose 7f3a:0 at 12.50, best, by 1.25 — a near tie; `.
 fn chose(facts: &Facts, selection: &Selection, line: &mut Vec<Piece>) {
     if let (Some(eligible), Some(filtered)) = (selection.eligible, selection.filtered) {
@@ -150,7 +145,7 @@ fn chose(facts: &Facts, selection: &Selection, line: &mut Vec<Piece>) {
         line.push(Piece::plain("; "));
     }
     let Some(selected) = selection.selected else {
-        if chose_none(selection) {
+        if selection.chose_none() {
             line.push(Piece::new("nothing was chosen", Tone::Bad));
         } else {
             line.push(Piece::plain("chose one of its record's candidates ʳ: which, "));
